@@ -25,7 +25,7 @@ fn unwind(image: &ElfImage, addresses: &[u64]) {
         let regs = UserRegs::new(arch).with_ip(*address).with_sp(0x1000).with_fp(0x1010);
         let regs = if arch == Arch::Aarch64 { regs.with_lr(0x210) } else { regs };
         frames.clear();
-        let stack = StackDump { sp: Avma(0x1000), bytes: &stack };
+        let stack = StackDump { sp: Avma(0x1000), bytes: &stack, rest: None };
         unwinder.unwind(&space, &regs, stack, 64, &mut frames);
         assert!(frames.len() <= 64);
     }

@@ -3,6 +3,7 @@
 #![no_main]
 
 use std::path::Path;
+use std::sync::Arc;
 
 use whit_fuzz::{fuzz_target, with_file};
 use whit_perfdata::deferred::DeferredChain;
@@ -11,7 +12,7 @@ use whit_perfdata::feature::{Feature, Features};
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{RawRecord, SideBand, record_type};
 use whit_perfdata::sample::Sample;
-use whit_perfdata::stream::{BlockReader, MAX_INFLATED_BLOCK_BYTES, Stream, StreamReader};
+use whit_perfdata::stream::{Block, BlockReader, MAX_INFLATED_BLOCK_BYTES, Stream, StreamReader};
 
 /// Limit of the size of decoded records, so that an input takes no seconds.
 const MAX_DECODED_BYTES: u64 = 64 << 20;
@@ -61,23 +62,58 @@ fn ask_records(block: &[u8], events: &EventTable) {
     assert!(rest.is_empty(), "a block ends in the middle of a record");
 }
 
-fn read(stream: &Stream, events: &EventTable) {
+/// The same samples, whichever part of their dumps was read at once.
+fn compare_dumps(block: &[u8], again: &Block, events: &EventTable) {
+    let (mut rest, mut bytes) = (block, Vec::new());
+    while let Some((record, tail)) = RawRecord::split(rest) {
+        let at = block.len() - rest.len();
+        let (other, _) = RawRecord::split(&again[at..]).expect("the same record");
+        assert_eq!(other.header, record.header);
+        let layout = events.event_of_sample(record.body).and_then(|event| events.layout(event));
+        let is_sample = record.header.kind == record_type::SAMPLE;
+        let whole = layout.filter(|_| is_sample).and_then(|layout| layout.parse(record.body));
+        match whole {
+            Some(whole) => {
+                let parsed = layout.and_then(|layout| layout.parse(other.body));
+                let mut sample = parsed.expect("the same sample");
+                again.complete(&mut sample);
+                if let Some(rest) = sample.user_stack_rest.take() {
+                    assert!(rest.read(usize::MAX, &mut bytes), "a dump that was read before");
+                    assert!(whole.user_stack.starts_with(sample.user_stack));
+                    assert!(whole.user_stack == bytes);
+                    sample.user_stack = whole.user_stack;
+                }
+                assert_eq!(sample, whole);
+            }
+            None => assert_eq!(other.body, record.body),
+        }
+        rest = tail;
+    }
+}
+
+fn read(stream: &Stream, events: &Arc<EventTable>) {
     let mut reader = StreamReader::new(stream.clone());
     let mut parallel = StreamReader::with_threads(stream.clone(), 3);
     let mut own = BlockReader::default();
-    let (mut block, mut again) = (Vec::new(), Vec::new());
+    let (mut block, mut again, mut other) = (Vec::new(), Vec::new(), Block::default());
+    let mut without = StreamReader::without_dumps(stream, events, 3);
+    let leaving_out = stream.leaving_out_dumps(events, 64);
     let mut last = None;
     while let Ok(Some(info)) = reader.next_block(&mut block) {
         assert!(!block.is_empty() && block.len() <= MAX_INFLATED_BLOCK_BYTES);
         assert!(last < Some(info.position), "positions grow");
         last = Some(info.position);
         if let Some(range) = info.range {
-            own.read(stream, range, &mut again).expect("a block that was read before");
-            assert!(again == block);
+            own.read(stream, range, &mut other).expect("a block that was read before");
+            assert!(*other == block[..]);
+            own.read(&leaving_out, range, &mut other).expect("a block that was read before");
+            compare_dumps(&block, &other, events);
         }
         let same = parallel.next_block(&mut again).expect("a block that was read before");
         assert_eq!(same, Some(info));
         assert!(again == block);
+        let same = without.next_block(&mut again).expect("a block that was read before");
+        assert_eq!((same, again.len()), (Some(info), block.len()));
         ask_records(&block, events);
         if reader.record_counts().decompressed_bytes > MAX_DECODED_BYTES {
             return;
@@ -97,6 +133,6 @@ fuzz_target!(|data| {
         }
     };
     ask_features(&recording.features);
-    let events = EventTable::new(&recording.events);
+    let events = Arc::new(EventTable::new(&recording.events));
     recording.streams.iter().for_each(|stream| read(stream, &events));
 });

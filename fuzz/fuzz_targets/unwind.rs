@@ -49,7 +49,7 @@ fn run(mut data: &[u8]) -> Option<()> {
     space.map(Avma(0)..Avma(0x1_0000), Bias(0), ModuleUnwindInfo::new(sections));
     space.map(Avma(0x10_0000)..Avma(0x11_0000), Bias(0), ModuleUnwindInfo::none(arch));
     let regs = UserRegs::new(arch).with_ip(ip).with_sp(sp).with_fp(fp).with_lr(lr);
-    let stack = StackDump { sp: Avma(sp), bytes: data };
+    let stack = StackDump { sp: Avma(sp), bytes: data, rest: None };
     let mut unwinder = Unwinder::new();
     let mut frames = Vec::new();
     let first = unwinder.unwind(&space, &regs, stack, MAX_FRAMES, &mut frames);

@@ -77,6 +77,11 @@ impl EventTable {
         self.layouts.get(event)
     }
 
+    /// Whether samples of any event have dumps of user stacks.
+    pub fn has_user_stacks(&self) -> bool {
+        self.layouts.iter().any(SampleLayout::has_user_stack)
+    }
+
     /// The event of a sample. A recording of one event needs no ids. An unknown id belongs to the only software event
     /// of the recording whose samples may have it from another recorder, or else to no event.
     #[inline]

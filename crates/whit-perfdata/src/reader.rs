@@ -238,6 +238,7 @@ fn open_directory(path: &Path) -> Result<Recording, OpenError> {
                     start: 0,
                     end,
                     unpacker: recording.packed.as_ref().and_then(Unpacker::new).map(Arc::new),
+                    dumps: None,
                 });
             }
             // The other parts are still worth reporting.
@@ -327,6 +328,7 @@ impl Opener<'_> {
                 start: data.offset,
                 end: data.offset + data.size_bytes,
                 unpacker: None,
+                dumps: None,
             }],
             size_bytes: self.size_bytes,
             is_cut: false,

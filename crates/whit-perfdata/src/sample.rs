@@ -5,6 +5,8 @@
 
 use crate::attr::{Attr, BRANCH_COUNTERS, BRANCH_HW_INDEX, ReadFormat, SampleType};
 use crate::bytes::{Cursor, u64_at};
+use crate::stream::DumpRest;
+use std::ops::Range;
 use whit_types::{Avma, CpuId, Pid, Tid, TimestampNs};
 
 /// Markers inside a call chain that switch between kernel and user addresses.
@@ -185,6 +187,8 @@ pub struct Sample<'a> {
     /// Dump of the user stack, from the stack pointer up, cut to the bytes that the kernel could
     /// copy.
     pub user_stack: &'a [u8],
+    /// Where the dump goes on in the file, if only its beginning [was read](crate::stream::Block).
+    pub user_stack_rest: Option<DumpRest<'a>>,
     /// Weight; of the one in three parts the first.
     pub weight: Option<u64>,
     /// Second of three parts of the weight: latency of the instruction.
@@ -203,6 +207,14 @@ pub struct Sample<'a> {
     pub data_page_size_bytes: Option<u64>,
     /// Size of the page of the instruction.
     pub code_page_size_bytes: Option<u64>,
+}
+
+impl Sample<'_> {
+    /// Whether a user stack was dumped, wherever its bytes are.
+    #[inline]
+    pub fn has_user_stack(&self) -> bool {
+        !self.user_stack.is_empty() || self.user_stack_rest.is_some()
+    }
 }
 
 /// The trailer of records that are not samples.
@@ -283,6 +295,23 @@ impl SampleLayout {
         self.id_trailer_size_bytes
     }
 
+    /// Whether samples have dumps of user stacks.
+    #[inline]
+    pub fn has_user_stack(&self) -> bool {
+        self.has(SampleType::STACK_USER)
+    }
+
+    /// Where in a sample's body its dump is, all bytes that were set aside for it. The first bytes of
+    /// the body may suffice; `None` where they do not.
+    pub fn user_stack_at(&self, body: &[u8]) -> Option<Range<usize>> {
+        let (mut cursor, mut sample) = (Cursor::new(body), Sample::default());
+        self.parse_fixed(&mut cursor, &mut sample)?;
+        self.parse_before_stack(&mut cursor, &mut sample)?;
+        let size = usize::try_from(cursor.u64()?).ok()?;
+        let start = body.len() - cursor.rest().len();
+        Some(start..start.checked_add(size)?)
+    }
+
     /// Decodes the trailer of a record that is not a sample.
     pub fn parse_id_trailer(&self, body: &[u8]) -> Option<SampleId> {
         let size = self.id_trailer_size_bytes();
@@ -358,7 +387,7 @@ impl SampleLayout {
         Some(())
     }
 
-    fn parse_variable<'a>(&self, c: &mut Cursor<'a>, s: &mut Sample<'a>) -> Option<()> {
+    fn parse_before_stack<'a>(&self, c: &mut Cursor<'a>, s: &mut Sample<'a>) -> Option<()> {
         if self.has(SampleType::READ) {
             self.skip_read(c)?;
         }
@@ -376,6 +405,11 @@ impl SampleLayout {
         if self.has(SampleType::REGS_USER) {
             s.user_regs = parse_regs(c, self.user_regs_mask)?;
         }
+        Some(())
+    }
+
+    fn parse_variable<'a>(&self, c: &mut Cursor<'a>, s: &mut Sample<'a>) -> Option<()> {
+        self.parse_before_stack(c, s)?;
         if self.has(SampleType::STACK_USER) {
             s.user_stack = parse_stack(c)?;
         }

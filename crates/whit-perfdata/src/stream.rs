@@ -11,16 +11,22 @@
 //! the start. If it does not end with a frame and a record, or decodes to too much, the stream is
 //! read on in order from there, until a frame ends together with a record again.
 //!
+//! Where the caller asks for it, [most of a large stack dump](Stream::leaving_out_dumps) stays in the
+//! file.
+//!
 //! [Packed](crate::packed) records come out as ordinary ones. Blocks are read again on their own only
 //! behind the first reading, which has met all definitions of the stream.
 
+mod block;
 mod block_reader;
+mod dumps;
 mod inflate;
 mod read_ahead;
 mod reader;
 mod run;
 mod source;
 
+pub use block::{Block, DumpRest};
 pub use block_reader::{BlockReader, MAX_INFLATED_BLOCK_BYTES};
 pub use read_ahead::ReadAhead;
 pub use reader::StreamReader;
@@ -32,6 +38,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::packed::Unpacker;
+use dumps::Dumps;
 
 /// Target size of a block: small enough that its bytes are still in the CPU's second-level cache
 /// when it is decoded, large enough that system calls do not count.
@@ -47,6 +54,8 @@ pub struct Stream {
     pub(crate) end: u64,
     /// Where some of its records are packed.
     pub(crate) unpacker: Option<Arc<Unpacker>>,
+    /// Where readers leave out large stack dumps.
+    pub(crate) dumps: Option<Arc<Dumps>>,
 }
 
 /// Why a stream could not be read on.
@@ -171,11 +180,11 @@ impl Stream {
     fn read_exact(&self, offset: u64, len: usize, out: &mut Vec<u8>) -> Result<(), StreamError> {
         // Only what grows is zeroed: `out` is reused from block to block.
         out.resize(len, 0);
-        self.file.read_exact_at(out, offset).map_err(|source| StreamError::Io {
-            path: self.path.to_path_buf(),
-            offset,
-            source,
-        })
+        self.file.read_exact_at(out, offset).map_err(self.io_error(offset))
+    }
+
+    fn io_error(&self, offset: u64) -> impl Fn(std::io::Error) -> StreamError {
+        move |source| StreamError::Io { path: self.path.to_path_buf(), offset, source }
     }
 }
 

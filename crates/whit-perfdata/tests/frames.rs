@@ -9,7 +9,7 @@ use whit_perfdata::feature::{EventDesc, Features};
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{RawRecord, record_type};
 use whit_perfdata::stream::{
-    BLOCK_SIZE_BYTES, BlockInfo, BlockReader, MAX_INFLATED_BLOCK_BYTES, Missing, ReadAhead,
+    BLOCK_SIZE_BYTES, Block, BlockInfo, BlockReader, MAX_INFLATED_BLOCK_BYTES, Missing, ReadAhead,
     RecordCounts, Stream, StreamError, StreamReader,
 };
 use whit_perfdata::writer::FileWriter;
@@ -288,20 +288,20 @@ fn read(stream: &Stream, threads: usize) -> (Reading, Vec<(BlockInfo, Vec<u8>)>)
 
 /// Blocks on their own from the last to the first, others from where their row starts.
 fn read_again(stream: &Stream, blocks: &[(BlockInfo, Vec<u8>)]) {
-    let (mut one, mut again) = (BlockReader::default(), Vec::new());
+    let (mut one, mut again) = (BlockReader::default(), Block::default());
     for (info, block) in blocks.iter().rev() {
         if let Some(range) = info.range {
             assert_eq!(range.offset, info.start);
             one.read(stream, range, &mut again).unwrap();
-            assert!(again == *block);
+            assert!(*again == block[..]);
         }
     }
     for row in blocks.chunk_by(|a, b| a.0.range.is_none() && a.0.start == b.0.start) {
         if row[0].0.range.is_none() {
             let mut reader = StreamReader::resume(stream.clone(), row[0].0.start).unwrap();
             for (_, block) in row {
-                assert!(reader.next_block(&mut again).unwrap().is_some());
-                assert!(again == *block);
+                assert!(reader.fill(&mut again).unwrap());
+                assert!(*again == block[..]);
             }
         }
     }
@@ -317,7 +317,7 @@ fn read_again(stream: &Stream, blocks: &[(BlockInfo, Vec<u8>)]) {
         }
         let Some(read) = ahead.next(&mut again) else { break };
         read.unwrap();
-        assert!(again == *pushed.pop_front().unwrap());
+        assert!(*again == pushed.pop_front().unwrap()[..]);
     }
     assert!(pushed.is_empty());
 }
@@ -627,7 +627,7 @@ fn a_block_that_is_gone_is_said_to_be() {
     let mut other = made.bytes.clone();
     other[made.start + 8] ^= 1;
     let error = BlockReader::default()
-        .read(&open(&other), blocks[0].0.range.unwrap(), &mut Vec::new())
+        .read(&open(&other), blocks[0].0.range.unwrap(), &mut Block::default())
         .unwrap_err();
     let start = made.start;
     let said = format!("the records at offset {start} of {PATH} are no longer what they were");

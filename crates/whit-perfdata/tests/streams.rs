@@ -8,7 +8,7 @@ use whit_perfdata::encode::push_record;
 use whit_perfdata::feature::{EventDesc, Feature, Features};
 use whit_perfdata::reader::{Form, OpenError, Recording};
 use whit_perfdata::record::{RawRecord, record_type};
-use whit_perfdata::stream::{BlockReader, Missing, StreamError, StreamReader};
+use whit_perfdata::stream::{Block, BlockReader, Missing, StreamError, StreamReader};
 use whit_perfdata::writer::{FileWriter, PipeWriter};
 use zstd::stream::raw::{Encoder, InBuffer, Operation, OutBuffer};
 
@@ -75,9 +75,9 @@ fn read_all(recording: &Recording) -> (Vec<u8>, Result<u64, StreamError>) {
         match reader.next_block(&mut block) {
             Ok(Some(info)) => {
                 if let Some(range) = info.range {
-                    let mut again = Vec::new();
+                    let mut again = Block::default();
                     blocks.read(&recording.streams[0], range, &mut again).unwrap();
-                    assert_eq!(again, block);
+                    assert_eq!(*again, block[..]);
                 }
                 all.extend(&block);
             }

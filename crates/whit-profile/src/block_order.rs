@@ -9,7 +9,7 @@ use crate::stream_plan::{PlannedBlock, StreamPlan};
 use crate::time_filter::TimeRange;
 use crate::work::Run;
 use std::collections::VecDeque;
-use whit_perfdata::stream::{BlockRange, ReadAhead, Stream};
+use whit_perfdata::stream::{Block, BlockRange, ReadAhead, Stream};
 use whit_types::TimestampNs;
 
 /// Blocks that are looked at before they are due, whether they can be read ahead or not.
@@ -108,7 +108,7 @@ impl<'p> BlockOrder<'p> {
 
     /// Makes the next block the content of `out`, and gives back its position. `None` when it holds
     /// no sample, or there is none.
-    pub(crate) fn next(&mut self, out: &mut Vec<u8>) -> Result<Option<u64>, LoadError> {
+    pub(crate) fn next(&mut self, out: &mut Block) -> Result<Option<u64>, LoadError> {
         self.plan();
         let Some(Planned { source, block, .. }) = self.planned.pop_front() else {
             return Ok(None);

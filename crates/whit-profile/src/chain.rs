@@ -8,12 +8,16 @@ use crate::dso_index::DsoIndex;
 use crate::dso_table::{DsoTable, RecordedKind};
 use crate::process::{Epoch, ProcessModel, SpaceId};
 use rustc_hash::FxHashMap;
+use std::cell::RefCell;
 use std::sync::Arc;
 use whit_perfdata::attr::Attr;
 use whit_perfdata::record::misc;
 use whit_perfdata::sample::{Sample, Words, context};
+use whit_perfdata::stream::DumpRest;
 use whit_types::{Arch, Avma, Pid, TimestampNs};
-use whit_unwind::{AddressSpace, FrameKind, StackDump, StopReason, Unwinder, UserFrame, UserRegs};
+use whit_unwind::{
+    AddressSpace, DeeperStack, FrameKind, StackDump, StopReason, Unwinder, UserFrame, UserRegs,
+};
 
 /// Frames that a call chain may have, as `perf report --max-stack` has it by default.
 pub(crate) const DEFAULT_MAX_STACK: usize = 127;
@@ -23,6 +27,12 @@ const MAX_PREPARED_MAPPINGS: usize = 1 << 18;
 
 /// `PERF_SAMPLE_BRANCH_CALL_STACK`.
 const BRANCH_CALL_STACK: u64 = 1 << 11;
+
+/// Bytes of a dump that a report reads with the sample: most walks look no further.
+pub(crate) const KEPT_DUMP_BYTES: usize = 4 << 10;
+
+/// A walk that looks further reads multiples of this.
+const DEEPER_STEP_BYTES: usize = 4 << 10;
 
 /// Number of arm64's link register in recordings.
 const ARM64_LR: u32 = 30;
@@ -93,6 +103,32 @@ pub(crate) struct ChainMaker<'a> {
     prepared: FxHashMap<SpaceId, Arc<AddressSpace>>,
     prepared_mappings: usize,
     unwound: Vec<UserFrame>,
+    /// Bytes of the dump at hand that were read because the walk came to them.
+    deeper: Vec<u8>,
+}
+
+/// The part of a dump that is read when the walk comes to it.
+struct DeeperDump<'a> {
+    rest: DumpRest<'a>,
+    /// The first bytes of the whole dump.
+    bytes: RefCell<&'a mut Vec<u8>>,
+}
+
+impl DeeperStack for DeeperDump<'_> {
+    fn read(&self, offset: usize, size: usize) -> Option<u64> {
+        let end = offset.checked_add(size).filter(|end| *end <= self.rest.size_bytes())?;
+        let mut bytes = self.bytes.borrow_mut();
+        if bytes.len() < end {
+            let wanted = end.max(bytes.len() * 2).next_multiple_of(DEEPER_STEP_BYTES);
+            if !self.rest.read(wanted, &mut bytes) {
+                // The error is told when all samples were read.
+                bytes.clear();
+                return None;
+            }
+        }
+        let word = bytes.get(offset..end)?;
+        Some(word.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)))
+    }
 }
 
 impl<'a> ChainMaker<'a> {
@@ -104,6 +140,7 @@ impl<'a> ChainMaker<'a> {
             prepared: FxHashMap::default(),
             prepared_mappings: 0,
             unwound: Vec::new(),
+            deeper: Vec::new(),
         }
     }
 
@@ -128,7 +165,7 @@ impl<'a> ChainMaker<'a> {
         if let Some(deferred) = deferred {
             self.add_recorded(deferred.addresses, Side::User, has_calls, &mut chain.entries);
         }
-        if !sample.user_stack.is_empty() {
+        if sample.has_user_stack() {
             self.add_unwound(sample, epoch, chain);
         }
         if has_calls {
@@ -140,7 +177,7 @@ impl<'a> ChainMaker<'a> {
                 }
                 None => branch_chain::add(sample, side, entries),
             }
-        } else if sample.user_stack.is_empty()
+        } else if !sample.has_user_stack()
             && let Some(epoch) = epoch
         {
             self.add_leaf_caller(sample, epoch, chain);
@@ -199,7 +236,12 @@ impl<'a> ChainMaker<'a> {
         let regs = UserRegs::from_perf(arch, regs.mask, regs.values());
         let Some(sp) = regs.sp() else { return };
         let space = self.prepare(epoch);
-        let stack = StackDump { sp: Avma(sp), bytes: sample.user_stack };
+        self.deeper.clear();
+        let deeper = sample
+            .user_stack_rest
+            .map(|rest| DeeperDump { rest, bytes: RefCell::new(&mut self.deeper) });
+        let rest = deeper.as_ref().map(|deeper| deeper as &dyn DeeperStack);
+        let stack = StackDump { sp: Avma(sp), bytes: sample.user_stack, rest };
         let room = self.context.max_stack.saturating_sub(chain.entries.len());
         self.unwound.clear();
         chain.stop = Some(self.unwinder.unwind(&space, &regs, stack, room, &mut self.unwound));
@@ -224,7 +266,7 @@ impl<'a> ChainMaker<'a> {
         let ip = chain.entries[leaf].address;
         // No stack was dumped: any address serves as its pointer, and every read of the stack fails.
         let regs = UserRegs::new(Arch::Aarch64).with_ip(ip.0).with_lr(lr).with_sp(ip.0);
-        let stack = StackDump { sp: ip, bytes: &[] };
+        let stack = StackDump { sp: ip, bytes: &[], rest: None };
         let space = self.prepare(epoch);
         self.unwound.clear();
         self.unwinder.unwind(&space, &regs, stack, 2, &mut self.unwound);

@@ -20,7 +20,7 @@ use whit_perfdata::deferred::DeferredChain;
 use whit_perfdata::event_table::EventTable;
 use whit_perfdata::record::{RawRecord, record_type};
 use whit_perfdata::sample::{Sample, Words};
-use whit_perfdata::stream::BlockReader;
+use whit_perfdata::stream::{Block, BlockReader};
 use whit_types::{Tid, TimestampNs};
 
 /// Memory for chains that stand apart from their samples.
@@ -94,7 +94,7 @@ impl BlockChains {
 /// A block of records, and where its chains stand.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ChainedBlock<'b> {
-    pub(crate) bytes: &'b [u8],
+    pub(crate) bytes: &'b Block,
     pub(crate) chains: &'b BlockChains,
 }
 
@@ -283,7 +283,7 @@ impl Search<'_> {
         // Users see the progress of the other passes; this one mostly reads cached pages.
         let progress = Progress::new(0, &|_, _| ());
         let worker = || {
-            let (mut reader, mut block) = (BlockReader::default(), Vec::new());
+            let (mut reader, mut block) = (BlockReader::default(), Block::default());
             while queue.next(&mut reader, &mut block, &progress)?.is_some() {
                 self.block(&block);
             }

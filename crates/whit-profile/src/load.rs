@@ -19,7 +19,7 @@ use crate::switches::{Losses, PhaseTest, all_losses};
 use crate::work::WorkQueue;
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{RawRecord, record_type};
-use whit_perfdata::stream::BlockReader;
+use whit_perfdata::stream::{Block, BlockReader};
 use whit_types::TimestampNs;
 
 /// Loads a whole recording into a profile.
@@ -94,6 +94,7 @@ fn second_pass(
         all.stops.add(&other.stops);
         all.phases.merge(&other.phases);
     }
+    prepared.check_dumps()?;
     Ok(all)
 }
 
@@ -119,7 +120,7 @@ impl<'a> Worker<'a> {
     }
 
     fn run(mut self, queue: &WorkQueue<'_>, progress: &Progress<'_>) -> Result<Found, LoadError> {
-        let (mut reader, mut block) = (BlockReader::default(), Vec::new());
+        let (mut reader, mut block) = (BlockReader::default(), Block::default());
         while let Some(position) = queue.next(&mut reader, &mut block, progress)? {
             let chains = self.prepared.deferred.of_block(&self.prepared.events, &block);
             let whole = ChainedBlock { bytes: &block, chains: &chains };

@@ -21,6 +21,7 @@ use std::collections::binary_heap::PeekMut;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use whit_perfdata::record::{RawRecord, RecordHeader, record_type};
+use whit_perfdata::stream::Block;
 use whit_types::TimestampNs;
 
 /// Samples that are given out together.
@@ -36,12 +37,12 @@ const MAX_SPARE_BUFFERS: usize = 16;
 #[derive(Debug, Default)]
 struct Held {
     bytes: AtomicUsize,
-    spare: Mutex<Vec<Vec<u8>>>,
+    spare: Mutex<Vec<Block>>,
 }
 
 impl Held {
     /// An empty buffer, or one to be overwritten.
-    fn buffer(&self) -> Vec<u8> {
+    fn buffer(&self) -> Block {
         self.spare.lock().ok().and_then(|mut spare| spare.pop()).unwrap_or_default()
     }
 }
@@ -49,21 +50,21 @@ impl Held {
 /// The bytes of a block, counted for as long as they are held.
 #[derive(Debug)]
 struct HeldBlock {
-    bytes: Vec<u8>,
+    bytes: Block,
     chains: BlockChains,
     held: Arc<Held>,
 }
 
 impl HeldBlock {
-    fn new(bytes: Vec<u8>, chains: BlockChains, held: &Arc<Held>) -> HeldBlock {
-        held.bytes.fetch_add(bytes.capacity(), Ordering::Relaxed);
+    fn new(bytes: Block, chains: BlockChains, held: &Arc<Held>) -> HeldBlock {
+        held.bytes.fetch_add(bytes.capacity_bytes(), Ordering::Relaxed);
         HeldBlock { bytes, chains, held: held.clone() }
     }
 }
 
 impl Drop for HeldBlock {
     fn drop(&mut self) {
-        self.held.bytes.fetch_sub(self.bytes.capacity(), Ordering::Relaxed);
+        self.held.bytes.fetch_sub(self.bytes.capacity_bytes(), Ordering::Relaxed);
         if let Ok(mut spare) = self.held.spare.lock()
             && spare.len() < MAX_SPARE_BUFFERS
         {
@@ -301,7 +302,7 @@ mod tests {
             taken_between in 0usize..6,
         ) {
             let (mut pending, mut order, mut held, mut taken) = (Pending::default(), 0, Vec::new(), Vec::new());
-            let block = Arc::new(HeldBlock::new(Vec::new(), BlockChains::default(), &Arc::default()));
+            let block = Arc::new(HeldBlock::new(Block::default(), BlockChains::default(), &Arc::default()));
             let header = RecordHeader { kind: record_type::SAMPLE, misc: 0, size_bytes: 8 };
             let key = |sample: &PendingSample| (sample.time, sample.order);
             for times in blocks {

@@ -2,7 +2,7 @@
 
 use crate::binaries::Binaries;
 use crate::cgroups::Cgroups;
-use crate::chain::ChainContext;
+use crate::chain::{ChainContext, KEPT_DUMP_BYTES};
 use crate::deferred::{ChainedBlock, DeferredChains, UserChain};
 use crate::dso_index::DsoIndex;
 use crate::dso_table::DsoTable;
@@ -69,6 +69,12 @@ impl Prepared {
         self.deferred.find(&self.events, sample, block)
     }
 
+    /// Tells of a dump whose beginning was read, but not the deeper part that a walk came to.
+    pub(crate) fn check_dumps(&self) -> Result<(), LoadError> {
+        let failure = self.scan.plans.iter().find_map(|plan| plan.stream.take_failure());
+        failure.map_or(Ok(()), |error| Err(error.into()))
+    }
+
     pub(crate) fn chain_context(&self, max_stack: usize) -> ChainContext<'_> {
         ChainContext {
             model: &self.model,
@@ -117,7 +123,8 @@ pub(crate) fn prepare_with(
     let bounds = (options.threads, options.max_stack);
     let first_seen =
         options.parallelism.map(|of| FirstSeen::new(recording, of == ParallelismOf::Cgroup));
-    let wanted = ScanWanted { block_times, first_seen, census };
+    let kept_dump_bytes = if options.leaves { 0 } else { KEPT_DUMP_BYTES };
+    let wanted = ScanWanted { block_times, first_seen, census, kept_dump_bytes };
     let mut scan = scan(recording, &events, wanted, bounds, progress)?;
     let recorded_chains = scan.counts.of(record_type::CALLCHAIN_DEFERRED);
     let awaited = scan.awaited_chains.take();

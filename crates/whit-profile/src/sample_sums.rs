@@ -76,6 +76,7 @@ impl<'r> ParsedSample<'r> {
         self.event = event;
         self.cpu_mode = record.header.cpu_mode();
         layout.parse_into(record.body, &mut self.sample).ok_or(Unparsed::Unreadable)?;
+        block.bytes.complete(&mut self.sample);
         if let Some((pid, tid)) = self.sample.pid_tid {
             (self.pid, self.tid) = (pid, tid);
         }

@@ -73,6 +73,8 @@ pub(crate) struct ScanWanted {
     /// Filled where it is there.
     pub(crate) first_seen: Option<FirstSeen>,
     pub(crate) census: bool,
+    /// How much of each stack dump the second pass reads at once.
+    pub(crate) kept_dump_bytes: usize,
 }
 
 /// Reads all streams once; several streams in parallel, and several blocks of a stream where there
@@ -84,7 +86,8 @@ pub(crate) fn scan(
     (threads, max_stack): (usize, usize),
     progress: &Progress<'_>,
 ) -> Result<Scan, LoadError> {
-    let ScanWanted { block_times, first_seen, census } = wanted;
+    let ScanWanted { block_times, first_seen, census, kept_dump_bytes } = wanted;
+    let table = Arc::new(events.clone());
     let next = std::sync::atomic::AtomicUsize::new(0);
     let workers = threads.min(recording.streams.len()).max(1);
     let threads_per_stream = threads.div_ceil(workers);
@@ -112,7 +115,9 @@ pub(crate) fn scan(
             scanner.awaited_chains = awaited_chains();
             scanner.census = census.then(Census::default);
             scanner.is_cut = recording.is_cut;
-            done.push((index, scanner.run(threads_per_stream, progress)));
+            let reader = StreamReader::without_dumps(stream, &table, threads_per_stream);
+            let again = stream.leaving_out_dumps(&table, kept_dump_bytes);
+            done.push((index, scanner.run(reader, again, progress)));
         }
     };
     let mut parts = std::thread::scope(|scope| {
@@ -278,9 +283,14 @@ impl<'e> StreamScanner<'e> {
         }
     }
 
-    fn run(mut self, threads: usize, progress: &Progress<'_>) -> StreamScan {
+    /// Reads the stream; the second pass reads it as `again`.
+    fn run(
+        mut self,
+        mut reader: StreamReader,
+        again: Stream,
+        progress: &Progress<'_>,
+    ) -> StreamScan {
         let stream = self.stream;
-        let mut reader = StreamReader::with_threads(stream.clone(), threads);
         let mut block = Vec::new();
         let mut consumed = 0;
         loop {
@@ -315,7 +325,7 @@ impl<'e> StreamScanner<'e> {
         self.loss.rings = self.ring_times.rings();
         StreamScan {
             changes: self.changes,
-            plan: StreamPlan { stream: stream.clone(), blocks: self.blocks },
+            plan: StreamPlan { stream: again, blocks: self.blocks },
             counts: self.counts,
             loss: self.loss,
             samples_by_event: self.samples_by_event,

@@ -5,7 +5,7 @@ use crate::progress::Progress;
 use crate::stream_plan::{PlannedBlock, StreamPlan};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use whit_perfdata::stream::{BlockRange, BlockReader, Stream, StreamReader};
+use whit_perfdata::stream::{Block, BlockRange, BlockReader, Stream, StreamReader};
 
 /// Blocks that any thread may read at any time, and rows of blocks that must be read in order.
 ///
@@ -43,7 +43,7 @@ impl<'a> WorkQueue<'a> {
     pub(crate) fn next(
         &self,
         reader: &mut BlockReader,
-        block: &mut Vec<u8>,
+        block: &mut Block,
         progress: &Progress<'_>,
     ) -> Result<Option<u64>, LoadError> {
         let index = self.next_range.fetch_add(1, Ordering::Relaxed);
@@ -83,7 +83,7 @@ impl<'a> Run<'a> {
     /// Reads the next block and gives back its position; `None` behind the last.
     pub(crate) fn next(
         &mut self,
-        block: &mut Vec<u8>,
+        block: &mut Block,
         progress: &Progress<'_>,
     ) -> Result<Option<u64>, LoadError> {
         let Some((planned, rest)) = self.blocks.split_first() else { return Ok(None) };
@@ -94,7 +94,7 @@ impl<'a> Run<'a> {
         };
         let before_bytes = reader.consumed_bytes();
         // The first pass came just as far without an error.
-        if reader.next_block(block)?.is_none() {
+        if !reader.fill(block)? {
             return Err(self.stream.changed(start).into());
         }
         progress.advance(reader.consumed_bytes() - before_bytes);

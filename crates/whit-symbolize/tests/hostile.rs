@@ -32,7 +32,7 @@ fn exercise(bytes: Vec<u8>) {
     for start in starts.iter().take(20) {
         let regs = UserRegs::new(image.arch().unwrap_or(Arch::X86_64));
         let regs = regs.with_ip(start.0).with_sp(0x1000).with_fp(0x1010);
-        let stack = StackDump { sp: Avma(0x1000), bytes: &stack };
+        let stack = StackDump { sp: Avma(0x1000), bytes: &stack, rest: None };
         Unwinder::new().unwind(&space, &regs, stack, 50, &mut Vec::new());
     }
 }

@@ -49,7 +49,7 @@ fn ours(functions: &[Function], stacks: &[Stopped]) -> f64 {
     for _ in 0..ROUNDS {
         for stopped in stacks {
             out.clear();
-            let stack = StackDump { sp: Avma(stopped.sp), bytes: &stopped.bytes };
+            let stack = StackDump { sp: Avma(stopped.sp), bytes: &stopped.bytes, rest: None };
             black_box(unwinder.unwind(&space, &stopped.regs, stack, 127, &mut out));
             frames += out.len();
         }

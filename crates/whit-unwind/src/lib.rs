@@ -16,7 +16,7 @@
 //! // Two words of locals, the caller's frame pointer, the return address.
 //! let words = [0_u64, 0, 0, 0x1600];
 //! let bytes: Vec<u8> = words.into_iter().flat_map(u64::to_le_bytes).collect();
-//! let dump = StackDump { sp: Avma(0x7000), bytes: &bytes };
+//! let dump = StackDump { sp: Avma(0x7000), bytes: &bytes, rest: None };
 //!
 //! let mut frames = Vec::new();
 //! let stop = Unwinder::new().unwind(&space, &regs, dump, 127, &mut frames);
@@ -77,6 +77,6 @@ pub use bytes::Bytes;
 pub use module::{ModuleSections, ModuleUnwindInfo, Section, StackSwitches};
 pub use regs::UserRegs;
 pub use rule_cache::CacheStats;
-pub use stack::StackDump;
+pub use stack::{DeeperStack, StackDump};
 pub use stop_reason::StopReason;
 pub use unwinder::{FrameKind, Unwinder, UserFrame};

@@ -11,6 +11,16 @@ pub struct StackDump<'a> {
     pub sp: Avma,
     /// The bytes, cut to those that the kernel could read (`dyn_size` of the sample).
     pub bytes: &'a [u8],
+    /// Where the dump is longer than that.
+    pub rest: Option<&'a dyn DeeperStack>,
+}
+
+/// A dump of which only the beginning is in memory. The walk asks for the others when it comes to
+/// them.
+pub trait DeeperStack {
+    /// Up to eight bytes at a distance from the stack pointer, little-endian and zero-extended.
+    /// `None` where the dump ends before them.
+    fn read(&self, offset: usize, size: usize) -> Option<u64>;
 }
 
 impl StackDump<'_> {
@@ -26,17 +36,26 @@ impl StackDump<'_> {
         let word = usize::try_from(offset)
             .ok()
             .and_then(|offset| self.bytes.get(offset..)?.first_chunk::<8>());
-        word.map(|word| u64::from_le_bytes(*word)).ok_or(StopReason::StackDumpExhausted)
+        match word {
+            Some(word) => Ok(u64::from_le_bytes(*word)),
+            None => self.read_deeper(offset, 8),
+        }
+    }
+
+    #[cold]
+    fn read_deeper(&self, offset: u64, size: usize) -> Result<u64, StopReason> {
+        let offset = usize::try_from(offset).ok();
+        let found = self.rest.zip(offset).and_then(|(rest, offset)| rest.read(offset, size));
+        found.ok_or(StopReason::StackDumpExhausted)
     }
 
     /// `size` bytes (at most eight) at `address`, little-endian and zero-extended.
     pub(crate) fn read_sized(&self, address: u64, size: u8) -> Result<u64, StopReason> {
         let offset = address.checked_sub(self.sp.0).ok_or(StopReason::OutsideStack)?;
         let start = usize::try_from(offset).map_err(|_| StopReason::StackDumpExhausted)?;
-        let bytes = start
-            .checked_add(usize::from(size.min(8)))
-            .and_then(|end| self.bytes.get(start..end))
-            .ok_or(StopReason::StackDumpExhausted)?;
+        let size = usize::from(size.min(8));
+        let bytes = start.checked_add(size).and_then(|end| self.bytes.get(start..end));
+        let Some(bytes) = bytes else { return self.read_deeper(offset, size) };
         Ok(bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)))
     }
 }
@@ -48,7 +67,7 @@ mod tests {
     #[test]
     fn reads_tell_below_from_above() {
         let bytes: Vec<u8> = (1..=16).collect();
-        let stack = StackDump { sp: Avma(0x1000), bytes: &bytes };
+        let stack = StackDump { sp: Avma(0x1000), bytes: &bytes, rest: None };
         assert_eq!(stack.read_u64(0x1008), Ok(0x100f_0e0d_0c0b_0a09));
         assert_eq!(stack.read_u64(0x1009), Err(StopReason::StackDumpExhausted));
         assert_eq!(stack.read_u64(0xfff), Err(StopReason::OutsideStack));

@@ -87,7 +87,7 @@ proptest! {
         stopped.bytes.truncate(cut.index(stopped.bytes.len() * 2).min(stopped.bytes.len()));
         let space = space(module(arch, &functions, false), functions.len());
         let mut frames = Vec::new();
-        let stack = StackDump { sp: Avma(stopped.sp), bytes: &stopped.bytes };
+        let stack = StackDump { sp: Avma(stopped.sp), bytes: &stopped.bytes, rest: None };
         Unwinder::new().unwind(&space, &stopped.regs, stack, 1000, &mut frames);
         let ours: Vec<u64> = frames.iter().map(|frame| frame.address.0).collect();
         let eh_frame = common::eh_frame(arch, &functions);
@@ -147,7 +147,7 @@ fn steps_through_this_program_agree() {
         let fp = sp + 0x2000 + ip % 512 * 8;
         let mut frames = Vec::new();
         let regs = UserRegs::new(Arch::X86_64).with_ip(ip).with_sp(sp).with_fp(fp);
-        let stack = StackDump { sp: Avma(sp), bytes: &stack_bytes };
+        let stack = StackDump { sp: Avma(sp), bytes: &stack_bytes, rest: None };
         unwinder.unwind(&space, &regs, stack, 2, &mut frames);
         let ours = frames.get(1).map(|frame| frame.address.0);
         let mut regs = UnwindRegsX86_64::new(ip, sp, fp);

@@ -6,8 +6,8 @@ use common::{Function, Shape, Stopped, module, space, stop_in};
 use proptest::prelude::*;
 use whit_types::{Arch, Avma, Svma};
 use whit_unwind::{
-    AddressSpace, Bias, FrameKind, ModuleSections, ModuleUnwindInfo, Section, StackDump,
-    StopReason, Unwinder, UserFrame, UserRegs,
+    AddressSpace, Bias, DeeperStack, FrameKind, ModuleSections, ModuleUnwindInfo, Section,
+    StackDump, StopReason, Unwinder, UserFrame, UserRegs,
 };
 
 fn unwind(
@@ -17,7 +17,7 @@ fn unwind(
     max_frames: usize,
 ) -> (Vec<u64>, StopReason) {
     let mut frames = Vec::new();
-    let stack = StackDump { sp: Avma(stopped.sp), bytes: &stopped.bytes };
+    let stack = StackDump { sp: Avma(stopped.sp), bytes: &stopped.bytes, rest: None };
     let reason = unwinder.unwind(space, &stopped.regs, stack, max_frames, &mut frames);
     for (at, frame) in frames.iter().enumerate() {
         let expected =
@@ -25,6 +25,16 @@ fn unwind(
         assert_eq!(frame.kind, expected);
     }
     (frames.iter().map(|frame| frame.address.0).collect(), reason)
+}
+
+/// A whole dump, elsewhere.
+struct Rest<'a>(&'a [u8]);
+
+impl DeeperStack for Rest<'_> {
+    fn read(&self, offset: usize, size: usize) -> Option<u64> {
+        let bytes = self.0.get(offset..offset.checked_add(size)?)?;
+        Some(bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)))
+    }
 }
 
 fn arch() -> impl Strategy<Value = Arch> {
@@ -85,6 +95,29 @@ proptest! {
         if found != stopped.expected {
             prop_assert_eq!(reason, StopReason::StackDumpExhausted);
         }
+    }
+
+    #[test]
+    fn a_dump_that_is_read_in_parts_gives_the_same_chain(
+        arch in arch(),
+        functions in functions(),
+        calls in prop::collection::vec(any::<prop::sample::Index>(), 2..40),
+        cut in any::<prop::sample::Index>(),
+        present in any::<prop::sample::Index>(),
+    ) {
+        let chain: Vec<usize> =
+            calls.iter().map(|call| 1 + call.index(functions.len() - 1)).collect();
+        let space = space(module(arch, &functions, false), functions.len());
+        let mut stopped = stop_in(arch, &functions, &chain);
+        stopped.bytes.truncate(cut.index(stopped.bytes.len() + 1));
+        let whole = unwind(&mut Unwinder::new(), &space, &stopped, usize::MAX);
+        let rest = Rest(&stopped.bytes);
+        let present = &stopped.bytes[..present.index(stopped.bytes.len() + 1)];
+        let stack = StackDump { sp: Avma(stopped.sp), bytes: present, rest: Some(&rest) };
+        let mut frames = Vec::new();
+        let mut unwinder = Unwinder::new();
+        let reason = unwinder.unwind(&space, &stopped.regs, stack, usize::MAX, &mut frames);
+        prop_assert_eq!((frames.iter().map(|frame| frame.address.0).collect(), reason), whole);
     }
 
     #[test]
@@ -168,7 +201,7 @@ fn check_survival(
     let mut unwinder = Unwinder::new();
     for ip in [ip, bias, bias.wrapping_add(8)] {
         let mut frames = Vec::new();
-        let stack = StackDump { sp: Avma(sp), bytes };
+        let stack = StackDump { sp: Avma(sp), bytes, rest: None };
         unwinder.unwind(&space, &regs.with_ip(ip), stack, 300, &mut frames);
         prop_assert!((1..=300).contains(&frames.len()));
         prop_assert_eq!(frames[0].address, Avma(ip));
@@ -181,7 +214,7 @@ fn missing_registers_are_named() {
     let functions = [Function { shape: Shape::FramePointer, frame_by_16: 4 }; 2];
     let space = space(module(Arch::X86_64, &functions, false), 2);
     let stopped = stop_in(Arch::X86_64, &functions, &[1]);
-    let stack = StackDump { sp: Avma(stopped.sp), bytes: &stopped.bytes };
+    let stack = StackDump { sp: Avma(stopped.sp), bytes: &stopped.bytes, rest: None };
     let run = |regs: UserRegs| {
         let mut frames: Vec<UserFrame> = Vec::new();
         let reason = Unwinder::new().unwind(&space, &regs, stack, 127, &mut frames);
@@ -295,7 +328,7 @@ fn a_signal_frame_leads_to_the_interrupted_instruction() {
     stopped.regs = stopped.regs.with_sp(stopped.sp).with_ip(0x9000);
 
     let mut frames = Vec::new();
-    let stack = StackDump { sp: Avma(stopped.sp), bytes: &stopped.bytes };
+    let stack = StackDump { sp: Avma(stopped.sp), bytes: &stopped.bytes, rest: None };
     let reason = Unwinder::new().unwind(&space, &stopped.regs, stack, 127, &mut frames);
     let found: Vec<u64> = frames.iter().map(|frame| frame.address.0).collect();
     let mut expected = vec![0x9000, interrupted];

@@ -85,7 +85,7 @@ impl Memory {
         let prepared =
             process.prepared.get_or_insert_with(|| prepare(&process.mapped, &mut self.binaries));
         let sp = pair.regs.sp()?;
-        let stack = StackDump { sp: Avma(sp), bytes: &pair.stack };
+        let stack = StackDump { sp: Avma(sp), bytes: &pair.stack, rest: None };
         let mut frames = Vec::new();
         let unwinder = self.unwinder.get_or_insert_with(Unwinder::new);
         let stop = unwinder.unwind(&prepared.space, &pair.regs, stack, FRAMES_MAX + 1, &mut frames);

@@ -1,5 +1,6 @@
 //! Reading a block on its own, wherever it stands.
 
+use super::block::Block;
 use super::inflate::{Filling, Inflater};
 use super::source::{compressed_payload, whole_record};
 use super::{BlockRange, RecordCounts, Stream, StreamError};
@@ -30,6 +31,13 @@ pub(super) struct OwnBlock {
     pub(super) counts: RecordCounts,
 }
 
+impl OwnBlock {
+    /// Records that wrap no others.
+    fn plain(range: BlockRange) -> OwnBlock {
+        OwnBlock { size_bytes: range.size_bytes, counts: RecordCounts::default() }
+    }
+}
+
 impl RecordCounts {
     /// Counts a record that wraps others.
     pub(super) fn compressed(&mut self, kind: u32, payload_bytes: usize) {
@@ -48,7 +56,7 @@ impl BlockReader {
         &mut self,
         stream: &Stream,
         range: BlockRange,
-        out: &mut Vec<u8>,
+        out: &mut Block,
     ) -> Result<(), StreamError> {
         let block = self.decode(stream, range, out)?;
         let is_whole = block.is_some_and(|block| block.size_bytes == range.size_bytes);
@@ -61,8 +69,14 @@ impl BlockReader {
         &mut self,
         stream: &Stream,
         range: BlockRange,
-        out: &mut Vec<u8>,
+        out: &mut Block,
     ) -> Result<Option<OwnBlock>, StreamError> {
+        if stream.dumps.is_some() && !range.compressed {
+            stream.read_block(range.offset, range.size_bytes as usize, out)?;
+            return Ok(Some(OwnBlock::plain(range)));
+        }
+        out.forget_gaps();
+        let out = &mut out.bytes;
         let Some(unpacker) = &stream.unpacker else { return self.inflate(stream, range, out) };
         let mut packed = std::mem::take(&mut self.packed);
         let block = self.inflate(stream, range, &mut packed);
@@ -84,8 +98,7 @@ impl BlockReader {
         let size = range.size_bytes as usize;
         if !range.compressed {
             stream.read_exact(range.offset, size, out)?;
-            let counts = RecordCounts::default();
-            return Ok(Some(OwnBlock { size_bytes: range.size_bytes, counts }));
+            return Ok(Some(OwnBlock::plain(range)));
         }
         stream.read_exact(range.offset, size, &mut self.input)?;
         // Without memory for a decoder, the reading in order says so.

@@ -1,6 +1,7 @@
 //! Reading blocks before they are asked for, by several threads, in the order in which they are
 //! wanted.
 
+use super::block::Block;
 use super::block_reader::OwnBlock;
 use super::{BlockRange, BlockReader, Stream, StreamError};
 use std::collections::VecDeque;
@@ -34,7 +35,7 @@ struct Shared {
     /// Told when there is something in the queue, or it ends.
     work: Condvar,
     /// Buffers to be filled again.
-    spare: Mutex<Vec<Vec<u8>>>,
+    spare: Mutex<Vec<Block>>,
 }
 
 #[derive(Default)]
@@ -56,7 +57,7 @@ struct Job {
 enum State {
     Waiting,
     Running,
-    Done(Vec<u8>, Outcome),
+    Done(Block, Outcome),
 }
 
 /// No lock is held where anything can panic; should it, the data are whole all the same.
@@ -86,13 +87,13 @@ impl Job {
 /// Ends the job in any case: somebody waits for it.
 struct Running<'j> {
     job: &'j Job,
-    result: Option<(Vec<u8>, Outcome)>,
+    result: Option<(Block, Outcome)>,
 }
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         // Without a result, the block is read in order, as one that cannot be read on its own.
-        let (buffer, outcome) = self.result.take().unwrap_or_else(|| (Vec::new(), Ok(None)));
+        let (buffer, outcome) = self.result.take().unwrap_or_else(|| (Block::default(), Ok(None)));
         *lock(&self.job.state) = State::Done(buffer, outcome);
         self.job.done.notify_one();
     }
@@ -180,7 +181,7 @@ impl ReadAhead {
     }
 
     /// Waits for the next block, and makes it the content of `out`. `None` where there is none.
-    pub fn next(&mut self, out: &mut Vec<u8>) -> Option<Result<(), StreamError>> {
+    pub fn next(&mut self, out: &mut Block) -> Option<Result<(), StreamError>> {
         let stream = self.jobs.front()?.stream.clone();
         let (range, outcome) = self.take(out)?;
         Some(match outcome {
@@ -191,7 +192,7 @@ impl ReadAhead {
     }
 
     /// The same, of blocks that may turn out to be none.
-    pub(super) fn take(&mut self, out: &mut Vec<u8>) -> Option<(BlockRange, Outcome)> {
+    pub(super) fn take(&mut self, out: &mut Block) -> Option<(BlockRange, Outcome)> {
         let job = self.jobs.pop_front()?;
         if job.begin() {
             // The first of all is the first of those that wait.
@@ -271,15 +272,15 @@ mod tests {
             let mut ahead = ReadAhead::new(threads);
             let file = Arc::new(tempfile::tempfile().unwrap());
             let path = std::path::Path::new("empty").into();
-            let stream = Stream { file, path, start: 0, end: 8, unpacker: None };
+            let stream = Stream { file, path, start: 0, end: 8, unpacker: None, dumps: None };
             let range = BlockRange { offset: 0, size_bytes: 8, compressed: false };
             while ahead.has_room() {
                 ahead.push(&stream, range);
             }
             assert_eq!(ahead.len(), blocks, "{threads} threads");
             assert!(ahead.helpers.len() < threads.max(1), "{threads} threads");
-            (0..blocks).for_each(|_| assert!(ahead.take(&mut Vec::new()).is_some()));
-            assert!(ahead.is_empty() && ahead.take(&mut Vec::new()).is_none());
+            (0..blocks).for_each(|_| assert!(ahead.take(&mut Block::default()).is_some()));
+            assert!(ahead.is_empty() && ahead.take(&mut Block::default()).is_none());
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Reading a stream from the start, block by block.
 
+use super::block::Block;
 use super::block_reader::OwnBlock;
 use super::inflate::Filling;
 use super::read_ahead::ReadAhead;
@@ -7,6 +8,7 @@ use super::run::{Run, Step};
 use super::source::{Front, Source, is_compressed};
 use super::{BLOCK_SIZE_BYTES, BlockInfo, BlockRange, Missing, RecordCounts, Stream, StreamError};
 use crate::bytes::Cursor;
+use crate::event_table::EventTable;
 use crate::packed::Unpacker;
 use crate::record::{HEADER_SIZE_BYTES, RecordHeader, record_type};
 use std::sync::Arc;
@@ -49,7 +51,21 @@ impl StreamReader {
 
     /// The same; blocks that can be read on their own are decoded by up to so many threads, where
     /// there are several. They end with the reader.
-    pub fn with_threads(mut stream: Stream, threads: usize) -> StreamReader {
+    pub fn with_threads(stream: Stream, threads: usize) -> StreamReader {
+        StreamReader::as_it_leaves_out(Stream { dumps: None, ..stream }, threads)
+    }
+
+    /// The same, for callers that look at no user stack: of the dumps that the stream
+    /// [leaves out](Stream::leaving_out_dumps), any bytes come out.
+    pub fn without_dumps(
+        stream: &Stream,
+        events: &Arc<EventTable>,
+        threads: usize,
+    ) -> StreamReader {
+        StreamReader::as_it_leaves_out(stream.leaving_out_dumps(events, 0), threads)
+    }
+
+    fn as_it_leaves_out(mut stream: Stream, threads: usize) -> StreamReader {
         let unpacker = stream.unpacker.take();
         StreamReader {
             position: stream.start,
@@ -113,6 +129,12 @@ impl StreamReader {
             self.consumed_offset = self.source.offset();
         }
         info
+    }
+
+    /// The same, into a block without gaps. `false` at the end.
+    pub fn fill(&mut self, out: &mut Block) -> Result<bool, StreamError> {
+        out.forget_gaps();
+        self.next_block(&mut out.bytes).map(|info| info.is_some())
     }
 
     /// The same for a stream with packed records: positions count ordinary ones.
@@ -187,7 +209,10 @@ impl StreamReader {
     /// The next block of those read ahead. `None` where it holds no record, or can only be read in
     /// order.
     fn next_ahead(&mut self, out: &mut Vec<u8>) -> Result<Option<BlockInfo>, StreamError> {
-        let Some((range, outcome)) = self.ahead.take(out) else { return Ok(None) };
+        let mut block = Block::from(std::mem::take(out));
+        let taken = self.ahead.take(&mut block);
+        *out = block.bytes;
+        let Some((range, outcome)) = taken else { return Ok(None) };
         let Ok(Some(OwnBlock { size_bytes, counts })) = outcome else {
             self.ahead.clear();
             self.ahead_limit = 1;

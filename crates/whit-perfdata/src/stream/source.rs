@@ -277,7 +277,7 @@ impl Source {
             return Ok(false);
         }
         self.used = 0;
-        self.stream.read_exact(self.offset, len, &mut self.window)?;
+        self.stream.read_records(self.offset, len, &mut self.window)?;
         Ok(true)
     }
 }

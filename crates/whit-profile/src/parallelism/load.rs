@@ -71,6 +71,7 @@ pub(crate) fn load(
     let decoder =
         |_| Decoder { prepared: &prepared, sums: SampleSums::new(recording, options, &prepared) };
     let parts = in_turn(options.threads, decoder, fill, |_| Ok(()))?;
+    prepared.check_dumps()?;
     let disordered = records.disordered();
     let info = follower.finish();
     let (mut sums, mut stops) = (Aggregate::for_options(options), StopCounts::default());

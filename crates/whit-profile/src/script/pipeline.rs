@@ -39,6 +39,7 @@ pub(super) fn run(
         Ok::<_, ScriptError>(out.write_all(&job.text)?)
     };
     in_turn(work.options.threads, |_| Worker::new(work), fill, take)?;
+    work.prepared.check_dumps()?;
     summary.warnings.extend(stops.warnings());
     if let samples @ 1.. = samples.disordered() {
         summary.warnings.push(Warning::DisorderedSamples { samples });

@@ -158,13 +158,14 @@ impl<'a> Worker<'a> {
     /// Decodes a sample that the filters let pass.
     fn choose<'r>(
         &self,
-        pending: &PendingSample,
+        pending: &'r PendingSample,
         record: RawRecord<'r>,
     ) -> Result<Chosen<'a, 'r>, Formatted> {
         let Work { options, prepared, format, .. } = self.work;
         let event = prepared.events.event_of_sample(record.body).ok_or(Formatted::Unwanted)?;
         let sample = prepared.events.layout(event).and_then(|layout| layout.parse(record.body));
-        let sample = sample.ok_or(Formatted::Unreadable)?;
+        let mut sample = sample.ok_or(Formatted::Unreadable)?;
+        pending.block().bytes.complete(&mut sample);
         let (pid, tid) = sample.pid_tid.unwrap_or((Pid(-1), Tid(-1)));
         let time = pending.time;
         let is_wanted = prepared.filter.wants(&sample, time, &prepared.cgroups);

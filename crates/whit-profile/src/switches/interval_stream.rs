@@ -303,6 +303,7 @@ impl IntervalStream<'_> {
             if rows.rows.len() >= BATCH_ROWS { hand_out(&mut rows.rows) } else { Ok(()) }
         };
         in_turn(workers, make, fill, take_job)?;
+        prepared.check_dumps()?;
         intervals.finish(&mut rows);
         let mut last: Vec<_> = rows.runs.drain().map(|(_, run)| run).collect();
         // The order of a hash map is another one each time.

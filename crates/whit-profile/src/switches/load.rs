@@ -96,6 +96,7 @@ pub fn load(
         Decoder::new(&prepared, &roles, stacks).keeping_told(recording)
     };
     let parts = in_turn(options.threads, decoder, fill, take)?;
+    prepared.check_dumps()?;
     let (inconsistencies, recorded) = intervals.finish(&mut Cut::new(prepared.time, &mut totals));
     let recorded = recorded_in(prepared.time, recorded);
     let step = totals.phase_test.warning();

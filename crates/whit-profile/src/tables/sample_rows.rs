@@ -187,6 +187,7 @@ impl TableSource {
             }
         };
         in_turn(workers, make, fill, take_job)?;
+        prepared.check_dumps()?;
         let unreadable = sums.iter().map(|sums| sums.0).sum();
         self.troubles.unreadable.fetch_max(unreadable, Ordering::Relaxed);
         let foreign_stacks = sums.iter().map(|sums| sums.1).sum();

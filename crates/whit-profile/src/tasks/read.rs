@@ -47,7 +47,7 @@ pub(super) fn read(
     threads: usize,
     report_progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<Read, LoadError> {
-    let events = EventTable::new(&recording.events);
+    let events = Arc::new(EventTable::new(&recording.events));
     let total = recording.streams.iter().map(Stream::size_bytes).sum();
     let progress = Progress::new(total, report_progress);
     let mut read = Read::default();
@@ -55,7 +55,7 @@ pub(super) fn read(
     let mut paths = FxHashSet::default();
     let mut sampled = FxHashSet::default();
     for stream in &recording.streams {
-        let mut reader = StreamReader::with_threads(stream.clone(), threads);
+        let mut reader = StreamReader::without_dumps(stream, &events, threads);
         let (mut block, mut consumed) = (Vec::new(), 0);
         let mut last = TimestampNs(0);
         loop {

@@ -121,7 +121,7 @@ fn compare(host: &Host, loaded: &Loaded) -> Agreement {
     let (mut unwinder, mut agreement) = (Unwinder::new(), Agreement::default());
     for (chain, (stack, regs)) in ours.iter().zip(&loaded.stacks) {
         let (mut frames, dump) =
-            (Vec::new(), StackDump { sp: Avma(stack.sp), bytes: &stack.bytes });
+            (Vec::new(), StackDump { sp: Avma(stack.sp), bytes: &stack.bytes, rest: None });
         let stop = unwinder.unwind(&loaded.space, regs, dump, FRAMES_MAX, &mut frames);
         let same = chain.frames.iter().zip(&frames).take_while(|(a, b)| **a == b.address.0);
         agreement.chains += 1;

@@ -47,7 +47,7 @@ fn a_frame_pointer_leads_to_a_record_above_the_stack_pointer() {
         let bytes: Vec<u8> = words.into_iter().flat_map(u64::to_le_bytes).collect();
         let regs = UserRegs::new(Arch::X86_64).with_ip(start).with_sp(sp).with_fp(fp);
         let mut frames = Vec::new();
-        let dump = StackDump { sp: Avma(sp), bytes: &bytes };
+        let dump = StackDump { sp: Avma(sp), bytes: &bytes, rest: None };
         let reason = Unwinder::new().unwind(&space, &regs, dump, 127, &mut frames);
         let callers: Vec<u64> = frames[1..].iter().map(|frame| frame.address.0).collect();
         (callers, reason)
@@ -78,7 +78,7 @@ fn rules_come_from_the_cache_the_second_time() {
     let regs = UserRegs::new(Arch::X86_64).with_ip(0x1500).with_sp(0x7000).with_fp(0);
     let mut unwinder = Unwinder::default();
     for hits in 0..3 {
-        let dump = StackDump { sp: Avma(0x7000), bytes: &[] };
+        let dump = StackDump { sp: Avma(0x7000), bytes: &[], rest: None };
         unwinder.unwind(&space, &regs, dump, 127, &mut Vec::new());
         assert_eq!(unwinder.cache_stats(), CacheStats { hits, misses: 1 });
     }
