@@ -13,6 +13,7 @@ export const KINDS = [
   { id: 'jit', label: 'JIT', light: [130, 42, 71], dark: [138, 36, 29] },
   { id: 'unknown', label: 'Unknown', light: [30, 6, 79], dark: [220, 5, 38] },
   { id: 'folded', label: 'Small frames', light: [30, 4, 88], dark: [220, 4, 28] },
+  { id: 'group', label: 'Group', light: [36, 14, 84], dark: [220, 9, 31] },
 ];
 
 /** Hues of the heaviest binaries and how light each may be under light text; the others share a

@@ -1,7 +1,7 @@
 // Where each frame of a graph stands: x in units of weight, rows by depth.
 
 /** Lays a graph out. Children stand side by side from their parent's left edge, heaviest first,
- *  folded ones last.
+ *  folded ones last; those of a graph in order of time (`inTime`) as they are numbered.
  *
  *  `order` has the nodes with weight row by row, from left to right; row d is
  *  `order[rowStart[d] .. rowStart[d + 1]]`. `height` is the number of rows below a node. */
@@ -28,7 +28,7 @@ export function layoutGraph(graph, weight, foldedKey = -2) {
     }
     const node = order[at];
     const range = children.subarray(childStart[node], childStart[node + 1]);
-    if (range.length > 1) {
+    if (range.length > 1 && !graph.inTime) {
       range.sort(before);
     }
     let left = x[node];

@@ -69,6 +69,10 @@ pub(crate) struct Tables<'a> {
     pub(crate) frames: Vec<FrameColumns>,
     pub(crate) nodes: Vec<PageNode>,
     pub(crate) rows: Vec<PageRow>,
+    /// For each thread of the profile its index here.
+    pub(crate) thread_of: Vec<u32>,
+    /// For each node of the profile its index here, or [`NO_NODE`](super::merge::NO_NODE).
+    pub(crate) node_of: Vec<u32>,
     nodes_before: usize,
     fold_threshold: Option<f64>,
     threads_merged: usize,
@@ -118,6 +122,8 @@ pub(crate) fn build<'a>(profile: &'a Profile, options: &HtmlOptions) -> Tables<'
         frames: Vec::new(),
         nodes: merged.nodes.clone(),
         rows: merged.rows.clone(),
+        thread_of: thread_index.clone(),
+        node_of: merged.node_of.clone(),
         nodes_before,
         fold_threshold,
         threads_merged,
