@@ -17,6 +17,7 @@ import { decodeSwitches } from './switches.js';
 import { SwitchTable } from './switchtable.js';
 import { Timeline, renderActivities, spanTip } from './timeline.js';
 import { renderRecording, renderStrip, shellLine } from './facts.js';
+import { CallTree } from './calltree.js';
 import { frameTip } from './frametip.js';
 import { Theme } from './theme.js';
 import { categoryColour, fillChoice, renderLegend, renderSelectors, renderSeries } from './controls.js';
@@ -50,7 +51,8 @@ function seriesColour(rank, { labels, shares }, theme) {
 
 export class App {
   constructor(profile) {
-    this.model = new Model(profile);
+    const model = new Model(profile);
+    this.model = model;
     this.switches = profile.switches ? decodeSwitches(profile.switches) : null;
     this.defaults = {
       ...DEFAULT_STATE,
@@ -78,6 +80,14 @@ export class App {
       find: (fn) => this.#find(fn),
       open: (fn) => this.go({ view: 'sandwich', fn, callers: [], callees: [] }),
       menu: (fn, x, y) => this.#functionMenu(fn, [], x, y),
+    });
+    this.callTree = new CallTree(byId('call-tree'), {
+      menu: (node, x, y) => this.#treeMenu(node, x, y),
+      key: (event, node) => this.#treeKey(event, node),
+      status: (node) => {
+        const { graph, weight } = this.callTree.data;
+        byId('status').textContent = `${model.nodeName(graph, node)}: ${formatPercent(weight[node] / model.total)}`;
+      },
     });
     this.#addSwitches();
     this.#addStrip();
@@ -309,11 +319,12 @@ export class App {
       this.#renderTransforms();
     }
     this.#renderSearch();
-    for (const view of ['graph', 'functions', 'sandwich', 'switches', 'recording']) {
+    for (const view of ['graph', 'tree', 'functions', 'sandwich', 'switches', 'recording']) {
       byId(`view-${view}`).hidden = view !== state.view;
     }
     const show = {
       graph: () => this.#renderGraph(animate),
+      tree: () => this.#renderTree(),
       functions: () => this.#renderFunctions(),
       sandwich: () => this.#renderSandwich(animate),
       switches: () => this.#renderSwitches(),
@@ -342,8 +353,9 @@ export class App {
   #renderChoices() {
     const { state, model } = this;
     for (const name of ['view', 'stacks', 'order', 'strip', 'shape', 'colour', 'direction']) {
-      const buttons = [...document.querySelectorAll(`[data-${name}]`)];
-      press(Object.fromEntries(buttons.map((b) => [b.dataset[name], b])), state[name]);
+      for (const choice of document.querySelectorAll(`[data-${name}]`)) {
+        choice.setAttribute('aria-pressed', String(choice.dataset[name] === state[name]));
+      }
     }
     byId('root').value = model.root;
     byId('strip-by').value = state.by;
@@ -407,6 +419,46 @@ export class App {
     const isCut = laidOut.graph.cut || model.tree.cut;
     byId('cut').hidden = !isCut;
     byId('cut').textContent = isCut ? cutText(laidOut.graph, model) : '';
+  }
+
+  #renderTree() {
+    const { state, model } = this;
+    const laidOut = model.graph(state.stacks, []);
+    const { graph } = laidOut;
+    this.callTree.show({
+      ...laidOut,
+      kind: `${state.stacks} ${model.root} ${JSON.stringify(state.transforms)}`,
+      self: graph.selfSamples === null ? null : model.selfOf(graph),
+      total: model.total,
+      name: (node) => model.nodeName(graph, node),
+      binary: (node) => model.functionDso(functionOf(graph.key[node])).name,
+      format: (weight) => this.#formatWeight(weight),
+      colour: (node) => this.#fill(graph.key[node]),
+    });
+  }
+
+  #treeItems(node) {
+    const { graph } = this.callTree.data;
+    const path = this.state.stacks === 'top-down' ? pathTo(graph, node) : null;
+    return transformItems(this.model, graph.key[node], path, (transform) => this.#transform(transform));
+  }
+
+  #treeMenu(node, x, y) {
+    const { graph } = this.callTree.data;
+    const show = ['Show in the graph', () => this.go({ view: 'graph', order: 'weight', zoom: pathTo(graph, node) })];
+    this.#functionMenu(functionOf(graph.key[node]), [show, ...this.#treeItems(node)], x, y);
+  }
+
+  #treeKey(event, node) {
+    const found = this.#treeItems(node).find(([, , key]) => key === event.key);
+    const key = this.callTree.data.graph.key[node];
+    if (found !== undefined) {
+      event.preventDefault();
+      found[1]();
+    } else if (event.key === 's' && !this.model.isGroup(key)) {
+      event.preventDefault();
+      this.go({ view: 'sandwich', fn: functionOf(key), callers: [], callees: [] });
+    }
   }
 
   #renderEmpty(container) {
@@ -684,19 +736,29 @@ export class App {
     if (this.model.moments === null || !['functions', 'sandwich'].includes(view)) {
       return;
     }
-    this.intervalsTimer = setTimeout(() => {
-      const intervals = this.model.intervals();
-      if (view === 'functions') {
-        this.table.showIntervals(intervals);
+    const steps = this.model.intervalSteps();
+    const work = () => {
+      const { done, value } = steps.next();
+      if (done) {
+        this.#showIntervals(view, value);
+      } else {
+        this.intervalsTimer = setTimeout(work);
       }
-      const fn = this.centerFn ?? null;
-      for (const id of ['self', 'total']) {
-        const place = byId('center').querySelector(`.half-${id}`);
-        if (place !== null && fn !== null) {
-          place.textContent = intervals === null ? '' : ` ${formatHalf(intervals[id].half(fn))}`;
-        }
+    };
+    this.intervalsTimer = setTimeout(work, INTERVALS_AFTER_MS);
+  }
+
+  #showIntervals(view, intervals) {
+    if (view === 'functions') {
+      this.table.showIntervals(intervals);
+    }
+    const fn = this.centerFn ?? null;
+    for (const id of ['self', 'total']) {
+      const place = byId('center').querySelector(`.half-${id}`);
+      if (place !== null && fn !== null) {
+        place.textContent = intervals === null ? '' : ` ${formatHalf(intervals[id].half(fn))}`;
       }
-    }, INTERVALS_AFTER_MS);
+    }
   }
 
   #key(event) {
@@ -711,7 +773,7 @@ export class App {
         input.focus();
         input.select();
       },
-      i: () => this.go({ view: 'graph', stacks: state.stacks === 'top-down' ? 'bottom-up' : 'top-down', order: 'weight', zoom: [] }),
+      i: () => this.go({ view: state.view === 'tree' ? 'tree' : 'graph', stacks: state.stacks === 'top-down' ? 'bottom-up' : 'top-down', order: 'weight', zoom: [] }),
       f: () => this.go({ view: 'graph', shape: state.shape === 'flame' ? 'icicle' : 'flame' }),
       o: () => this.go({ view: 'graph', stacks: 'top-down', zoom: [], order: state.order === 'time' ? 'weight' : 'time' }),
       u: () => this.#undo(),

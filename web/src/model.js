@@ -2,7 +2,7 @@
 // until the selection changes. Knows nothing of the document.
 
 import { FRAME_FOLDED, FRAME_INLINED, FRAME_KERNEL } from './decode.js';
-import { ALL, addUp, frameKeys, functionOf, groupTree, isInlined, mergeTree, rowFilter, topDownGraph, weighTree } from './tree.js';
+import { ALL, frameKeys, functionOf, groupTree, isInlined, mergeTree, rowFilter, topDownGraph, weighTree } from './tree.js';
 import { transformTree } from './transforms.js';
 import { groupRows, usefulGroupings } from './grouping.js';
 import { bucketsOf, rowSums, rowsByCpu } from './moments.js';
@@ -371,10 +371,33 @@ export class Model {
   /** Half of the 95 % intervals of each function's shares, from the scatter over blocks of time: {self, total,
    *  blocks}, or null where too few blocks have samples. Takes some time. */
   intervals() {
-    return this.#cached('intervals', '', () => (this.moments === null ? null : this.#intervals()));
+    const steps = this.intervalSteps();
+    for (;;) {
+      const { done, value } = steps.next();
+      if (done) {
+        return value;
+      }
+    }
   }
 
-  #intervals() {
+  /** The same, in short steps: yields between them, and returns the intervals. */
+  * intervalSteps() {
+    if (this.moments === null) {
+      return null;
+    }
+    const { selectionKey } = this;
+    const held = this.cache.get('intervals');
+    if (held !== undefined) {
+      return held.value;
+    }
+    const value = yield* this.#intervals();
+    if (selectionKey === this.selectionKey) {
+      this.cache.set('intervals', { variant: '', value });
+    }
+    return value;
+  }
+
+  * #intervals() {
     const { allMoments: moments, allRows: rows, tree, buckets: [from, to] } = this;
     const selected = rowFilter(rows, this.selection);
     const weight = this.byPeriod ? moments.period : moments.samples;
@@ -393,6 +416,7 @@ export class Model {
       sums[block] += value;
     }));
     const blocks = blocksOf(sums);
+    yield;
     if (blocks === null) {
       return null;
     }
@@ -400,28 +424,29 @@ export class Model {
     const nodes = new Float64Array(tree.count);
     for (let block = 0; block < count; block++) {
       nodes.fill(0);
+      const own = new Float64Array(self.sum.length);
       each(block, (node, value) => {
         nodes[node] += value;
+        own[node > 0 ? functionOf(tree.key[node]) : 0] += node > 0 ? value : 0;
       });
-      this.#addBlock(block, nodes, self, total);
+      own.forEach((sum, fn) => sum > 0 && self.add(block, fn, sum));
+      this.#addTotals(tree, block, nodes, total);
+      yield;
     }
     return { self, total, blocks: sums.reduce((n, sum) => n + (sum > 0 ? 1 : 0), 0) };
   }
 
-  /** Adds the weights of one block, by function. */
-  #addBlock(block, nodes, self, total) {
-    const { tree } = this;
-    const sumsOf = (test) => {
-      const sums = new Float64Array(this.names.length);
-      for (let node = 1; node < tree.count; node++) {
-        sums[functionOf(tree.key[node])] += test(node) ? nodes[node] : 0;
+  /** Adds the total weights of one block by function; `nodes` are the nodes' own, and are added up here. */
+  #addTotals({ parent, key, outermost, count }, block, nodes, total) {
+    const sums = new Float64Array(total.sum.length);
+    for (let node = count - 1; node > 0; node--) {
+      const weight = nodes[node];
+      if (weight > 0) {
+        nodes[parent[node]] += weight;
+        sums[functionOf(key[node])] += outermost[node] === 1 ? weight : 0;
       }
-      return sums;
-    };
-    const put = (ratios, sums) => sums.forEach((sum, fn) => sum > 0 && ratios.add(block, fn, sum));
-    put(self, sumsOf(() => true));
-    addUp(tree.parent, nodes);
-    put(total, sumsOf((node) => tree.outermost[node] === 1));
+    }
+    sums.forEach((sum, fn) => sum > 0 && total.add(block, fn, sum));
   }
 
   /** Weights of processes, threads and comms among the samples of the event; threads within the

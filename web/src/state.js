@@ -33,7 +33,7 @@ export const DEFAULT_STATE = Object.freeze({
 
 const CHOICES = {
   weight: ['period', 'samples'],
-  view: ['graph', 'functions', 'sandwich', 'switches', 'recording'],
+  view: ['graph', 'tree', 'functions', 'sandwich', 'switches', 'recording'],
   stacks: ['top-down', 'bottom-up'],
   order: ['weight', 'time'],
   root: ['none', ...GROUPINGS.map(({ id }) => id)],

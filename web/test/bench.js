@@ -51,8 +51,11 @@ async function brushes(page, view) {
     }
     return measured;
   }, { count: BRUSHES, from: at(0.12), to: at(0.9), y: box.y + 30 });
+  if (!/ – /.test(await page.locator('#strip-range').innerText())) {
+    throw new Error('the brush chose no range');
+  }
   await page.mouse.up();
-  await page.keyboard.press('Escape');
+  await page.click('#strip-clear');
   return times;
 }
 

@@ -37,6 +37,7 @@ const MODULES: &[(&str, &str)] = &[
     ("theme.js", include_str!("../../../web/src/theme.js")),
     ("popups.js", include_str!("../../../web/src/popups.js")),
     ("table.js", include_str!("../../../web/src/table.js")),
+    ("calltree.js", include_str!("../../../web/src/calltree.js")),
     ("switchtable.js", include_str!("../../../web/src/switchtable.js")),
     ("timeline.js", include_str!("../../../web/src/timeline.js")),
     ("strip.js", include_str!("../../../web/src/strip.js")),

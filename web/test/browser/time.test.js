@@ -161,7 +161,7 @@ test('in order of time, a frame is there again and again', () => open('server', 
   await page.reload();
   await ready(page);
   assert.deepEqual(await roots(page), path);
-  await page.click('[data-stacks=bottom-up]');
+  await page.click('#view-graph [data-stacks=bottom-up]');
   assert.doesNotMatch(page.url(), /order=time/);
 }));
 
@@ -226,6 +226,34 @@ test('subtree, recursion and library have their keys and menu entries', () => op
   assert.ok(await page.locator('#transform-bar').isHidden());
 }));
 
+const treeRow = (page, text) => page.locator(`#call-tree .table-row:has-text("${text}")`).first();
+
+test('the call tree opens, filters by time, and changes', () => open('server', '#view=tree&root=none', async (page) => {
+  // It opens along the child that has most of each row.
+  assert.match(await treeRow(page, 'kv::Connection::on_readable').innerText(), /^92\.00 %\s+18\.7 G/);
+  await page.focus('#call-tree .table-scroller');
+  const names = async () => (await page.locator('#call-tree .table-row .name').allInnerTexts()).map((text) => text.replace(/[▸▾\s]+/, ''));
+  const opened = await names();
+  await page.keyboard.press('ArrowLeft');
+  assert.equal((await names())[0], '__clone3');
+  assert.ok((await names()).length < opened.length);
+  await page.keyboard.press('ArrowRight');
+  assert.deepEqual(await names(), opened, 'what was open below is open again');
+  await page.keyboard.press('ArrowRight');
+  await untilText(page, '#status', /^start_thread: /);
+  await page.keyboard.press('F');
+  assert.equal((await names())[0], 'start_thread');
+  await page.keyboard.press('u');
+  await drag(page, 0.1, 0.2);
+  assert.doesNotMatch(await treeRow(page, 'kv::Connection::on_readable').innerText(), /^92\.00 %/);
+  await treeRow(page, 'kv::Connection::on_readable').click({ button: 'right' });
+  await page.click('[role=menuitem]:has-text("Show in the graph")');
+  assert.match((await roots(page)).at(-1), /^kv::Connection::on_readable/);
+  await page.click('[data-view=tree]');
+  await page.click('#view-tree [data-stacks=bottom-up]');
+  assert.match((await names())[0], /operator\[\]/);
+}));
+
 test('a page without times has no strip, and order of time is off', () => open('one', '', async (page) => {
   assert.ok(await page.locator('#strip').isHidden());
   assert.ok(await page.locator('[data-order=time]').isDisabled());
@@ -233,6 +261,8 @@ test('a page without times has no strip, and order of time is off', () => open('
 
 test('hostile names are harmless in strip, root and changes', () => open('hostile', '#root=cgroup&by=cgroup', async (page) => {
   assert.equal(await page.locator('#strip').isVisible(), true);
+  await page.click('[data-view=tree]');
+  await page.click('[data-view=graph]');
   for (const root of ['cgroup', 'cpu', 'none']) {
     if (await page.locator(`#root option[value=${root}]`).count() > 0) {
       await page.selectOption('#root', root);
