@@ -25,7 +25,7 @@ import { Strip } from './strip.js';
 import { heatPlan, stripSeries } from './stripdata.js';
 import { TRANSFORM_KEYS, renderTransforms, transformItems } from './transformbar.js';
 
-import { formatDuration, formatHalf } from './format.js';
+import { formatDuration, formatHalf, isWallEvent } from './format.js';
 
 const TYPING_MS = 120;
 /** Intervals are computed when nothing changed for so long. */
@@ -141,6 +141,10 @@ export class App {
       range: (text) => {
         byId('timeline-range').textContent = text;
       },
+      // The strip's range is that of all views.
+      select: this.model.moments === null ? null : (range) => this.go({
+        range: range === null ? null : range.map((ns) => Math.round(ns + this.#waitsBegin())),
+      }),
     });
     byId('timeline-whole').addEventListener('click', () => this.timeline.whole());
   }
@@ -338,7 +342,17 @@ export class App {
     const paint = themePaint(this.theme.name);
     this.switchTable.show(this.state.direction);
     renderActivities(byId('switch-legend'), paint);
-    this.timeline.show(paint);
+    const { pid, tid, comm, range } = this.state;
+    const matches = (id) => (pid === null || id.pid === pid) && (tid === null || id.tid === tid) && (comm === null || id.comm === comm);
+    const { ids, spanNs } = this.switches.timeline;
+    const within = this.model.moments === null ? null
+      : range === null ? [0, Math.max(1, spanNs)] : range.map((ns) => ns - this.#waitsBegin());
+    this.timeline.show(paint, Uint8Array.from(ids, (id) => (matches(id) ? 1 : 0)), within);
+  }
+
+  /** Beginning of the waits' time line in the time of the strip. */
+  #waitsBegin() {
+    return this.model.moments.waitsBeginNs ?? 0;
   }
 
   #renderTitle() {
@@ -363,11 +377,12 @@ export class App {
     // Where samples have no period there is nothing to choose.
     const [byPeriod, bySamples] = ['period', 'samples'].map((weight) => document.querySelector(`[data-weight=${weight}]`));
     byPeriod.disabled = this.model.weights.totalPeriod[0] === 0;
+    bySamples.disabled = isWallEvent(this.model.event.name);
     press({ period: byPeriod, samples: bySamples }, this.model.byPeriod ? 'period' : 'samples');
     const { weights, event } = this.model;
     const [samples, period] = [weights.totalSamples[0], weights.totalPeriod[0]];
     const word = isClockEvent(event.name) ? '' : ` ${event.name}`;
-    byId('selected').textContent = samples > 0
+    byId('selected').textContent = isWallEvent(event.name) ? `${formatDuration(period)} of threads’ time` : samples > 0
       ? `${plural(samples, 'sample')}${period > 0 ? ` · ${formatPeriod(event.name, period)}${word}` : ''}` : 'no samples';
   }
 

@@ -64,9 +64,14 @@ export function formatHalf(half) {
   return `±${points < 0.01 ? '<0.01' : points.toFixed(points < 1 ? 2 : 1)}`;
 }
 
+/** True for the event of CPU time and waits that the page itself makes (crates/whit-page/src/wall.rs). */
+export function isWallEvent(eventName) {
+  return eventName.startsWith('wall-clock: ');
+}
+
 /** True where the event's period is a time in nanoseconds. */
 export function isClockEvent(eventName) {
-  return /^(cpu|task)-clock\b/.test(eventName);
+  return /^(cpu|task|wall)-clock\b/.test(eventName);
 }
 
 /** A sum of periods of this event. */

@@ -13,7 +13,7 @@ import { calleesGraph, functionTotals, selfByKey } from './functions.js';
 import { layoutGraph } from './layout.js';
 import { compileQuery, matchFunctions, matchedWeight } from './search.js';
 import { KINDS, MAX_COLOURED_BINARIES, kindIndex } from './colors.js';
-import { plural } from './format.js';
+import { isWallEvent, plural } from './format.js';
 
 /** Source lines that a tooltip names at most. */
 const MAX_LINES = 3;
@@ -97,7 +97,8 @@ export class Model {
     this.#cutRange(range ?? null);
     this.weights = weighTree(this.tree, this.rows, this.selection);
     // Without periods (or for those who want it) each sample weighs the same.
-    this.byPeriod = weight === 'period' && this.weights.totalPeriod[0] > 0;
+    // Waits have no samples.
+    this.byPeriod = (weight === 'period' || isWallEvent(this.event.name)) && this.weights.totalPeriod[0] > 0;
     this.total = this.weightsOf(this.weights)[0];
     return true;
   }

@@ -1,6 +1,6 @@
 // What the strip of time shows, computed: series over time, axes, the cells of the heat map.
 
-import { formatDuration, formatPeriod, formatShort, isClockEvent } from './format.js';
+import { formatDuration, formatPeriod, formatShort, isClockEvent, isWallEvent } from './format.js';
 import { groupRows } from './grouping.js';
 import { seriesOver } from './moments.js';
 import { rowFilter } from './tree.js';
@@ -68,7 +68,7 @@ export function stripSeries(profile, { rows, moments, selection, byPeriod, event
     weight,
     // A clock's period is time on CPUs: their number. Others are rates.
     scale: isTime ? 1 / columnNs : 1e9 / columnNs,
-    unit: isTime ? (value) => `${Number(value.toPrecision(3))} CPUs`
+    unit: isTime ? (value) => `${Number(value.toPrecision(3))} ${isWallEvent(event.name) ? 'threads' : 'CPUs'}`
       : byPeriod ? (value) => `${formatPeriod(event.name, value)}/s` : (value) => `${formatShort(value)}/s`,
   };
 }

@@ -54,6 +54,7 @@ mod tables;
 #[cfg(test)]
 mod tests;
 mod timeline;
+mod wall;
 
 use std::io::{self, Write};
 
@@ -178,6 +179,8 @@ pub fn write_html_with_switches(
     if let Some(switches) = switches {
         check::check_switches(profile, switches)?;
     }
+    let with_waits = switches.and_then(|switches| wall::with_waits(profile, switches));
+    let profile = with_waits.as_ref().unwrap_or(profile);
     let tables = tables::build(profile, options);
     let (entries, facts) = moments::build(profile, switches, &tables, options.max_entries).unzip();
     let switches = switches.map(|switches| switches::block(profile, switches));

@@ -82,7 +82,7 @@ pub(crate) fn build(
         profile.rows.iter().map(|row| page_row(profile, tables, row)).collect();
     let ends = ends(moments(profile, singles, &row_of), switches)?;
     let span_ns = ends.1 - ends.0;
-    let slice_ns = singles.slice_ns.filter(|_| singles.samples.is_empty());
+    let slice_ns = singles.slice_ns;
     let least_ns = (span_ns / MAX_BUCKETS + 1).max(MIN_BUCKET_NS);
     let wanted_bucket_ns = slice_ns.map_or(least_ns, |slice_ns| slice_ns.max(least_ns));
     let entry = |(time, row, cpu, samples, period): Moment| {
@@ -127,18 +127,18 @@ fn moments<'a>(
     profile: &'a Profile,
     singles: &'a Singles,
     row_of: &'a [Option<u32>],
-) -> Box<dyn Iterator<Item = Moment> + 'a> {
-    if singles.slice_ns.is_none() || !singles.samples.is_empty() {
-        return Box::new(singles.samples.iter().filter_map(|sample| {
-            let row = row_of.get(sample.row as usize).copied().flatten()?;
-            let cpu = sample.cpu.map_or(0, |cpu| cpu.0.saturating_add(1));
-            Some((sample.time.0, row, cpu, 1, sample.period))
-        }));
-    }
-    Box::new(profile.rows.iter().zip(row_of).filter_map(|(row, place)| {
+) -> impl Iterator<Item = Moment> + 'a {
+    let single = singles.samples.iter().filter_map(|sample| {
+        let row = row_of.get(sample.row as usize).copied().flatten()?;
+        let cpu = sample.cpu.map_or(0, |cpu| cpu.0.saturating_add(1));
+        Some((sample.time.0, row, cpu, 1, sample.period))
+    });
+    let rows = if singles.slice_ns.is_some() { &profile.rows[..] } else { &[] };
+    let joined = rows.iter().zip(row_of).filter_map(|(row, place)| {
         let time = profile.facets_of(row).and_then(|facets| facets.time)?;
         Some((time.0, (*place)?, 0, row.samples, row.period))
-    }))
+    });
+    single.chain(joined)
 }
 
 /// First and last moment of samples and waits.

@@ -9,6 +9,7 @@ use super::fold::{Bounds, fold};
 use super::merge::{
     Interner, Merged, PageFrame, PageNode, PageRow, bound_threads, coalesce, merge,
 };
+use super::wall;
 use super::{HtmlOptions, MAX_NAME_BYTES, PageSummary};
 
 /// Bits of [`FrameColumns::flags`].
@@ -202,7 +203,7 @@ fn page_dso(profile: &Profile, dso: Option<whit_profile::model::DsoId>) -> PageD
             DsoKind::KernelModule => "module",
             DsoKind::Vdso => "vdso",
             DsoKind::Jit => "jit",
-            DsoKind::Unknown => "unknown",
+            DsoKind::Unknown => wall::kind_of(dso.path.exact()).unwrap_or("unknown"),
         },
     }
 }
