@@ -2,9 +2,12 @@
 
 import { button, byId, copyText, el, press } from './dom.js';
 import { formatCount, formatPercent, formatPeriod, isClockEvent, plural } from './format.js';
-import { cssColour, themePaint, vary } from './colors.js';
-import { findPath, functionOf, pathTo } from './tree.js';
+import { MAX_COLOURED_BINARIES, binaryColour, cssColour, themePaint, vary } from './colors.js';
+import { MAX_INVERTED_NODES } from './invert.js';
+import { MAX_TIME_NODES } from './timeorder.js';
+import { MAX_GROUPED_NODES, findPath, functionOf, pathTo } from './tree.js';
 import { exactly } from './search.js';
+import { shortenName } from './names.js';
 import { DEFAULT_STATE, decodeState, encodeState } from './state.js';
 import { Model } from './model.js';
 import { FlameGraph } from './flame.js';
@@ -14,19 +17,50 @@ import { decodeSwitches } from './switches.js';
 import { SwitchTable } from './switchtable.js';
 import { Timeline, renderActivities, spanTip } from './timeline.js';
 import { renderRecording, renderStrip, shellLine } from './facts.js';
+import { CallTree } from './calltree.js';
 import { frameTip } from './frametip.js';
 import { Theme } from './theme.js';
-import { categoryColour, renderLegend, renderSelectors } from './controls.js';
+import { categoryColour, fillChoice, renderLegend, renderSelectors, renderSeries } from './controls.js';
+import { Strip } from './strip.js';
+import { heatPlan, stripSeries } from './stripdata.js';
+import { TRANSFORM_KEYS, renderTransforms, transformItems } from './transformbar.js';
+
+import { formatDuration, formatHalf, isWallEvent } from './format.js';
 
 const TYPING_MS = 120;
+/** Intervals are computed when nothing changed for so long. */
+const INTERVALS_AFTER_MS = 120;
 /** A change of one of these adds a step to the browser's history. */
-const HISTORY = ['event', 'pid', 'tid', 'comm', 'view', 'stacks', 'zoom', 'fn', 'callers', 'callees'];
+const HISTORY = ['event', 'pid', 'tid', 'comm', 'view', 'stacks', 'zoom', 'fn', 'callers', 'callees', 'range', 'root', 'order', 'transforms'];
+
+const MAX_CRUMB_CHARACTERS = 36;
+
+/** What a bound took from a graph, in words. */
+function cutText(graph, model) {
+  if (model.tree.cut) {
+    return `deepest frames left out: the tree has ${formatCount(MAX_GROUPED_NODES)} nodes`;
+  }
+  return graph.inTime ? `later samples left out after ${formatCount(MAX_TIME_NODES)} frames: choose a shorter range`
+    : `deepest callers left out: ${formatCount(MAX_INVERTED_NODES)} nodes`;
+}
+
+/** Colours of the series; what was joined is grey. */
+function seriesColour(rank, { labels, shares }, theme) {
+  return binaryColour(rank < shares.length ? rank : labels.length + MAX_COLOURED_BINARIES, theme);
+}
 
 export class App {
   constructor(profile) {
-    this.model = new Model(profile);
+    const model = new Model(profile);
+    this.model = model;
     this.switches = profile.switches ? decodeSwitches(profile.switches) : null;
-    this.defaults = { ...DEFAULT_STATE, view: profile.startView ?? DEFAULT_STATE.view };
+    this.defaults = {
+      ...DEFAULT_STATE,
+      view: profile.startView ?? DEFAULT_STATE.view,
+      // Programs are not merged at their first function.
+      root: this.model.groupings.some(({ id }) => id === 'process') ? 'process' : 'none',
+      by: this.model.groupings[0]?.id ?? 'process',
+    };
     this.state = this.#decode();
     this.muted = new Set();
     this.notice = new Notice();
@@ -47,7 +81,16 @@ export class App {
       open: (fn) => this.go({ view: 'sandwich', fn, callers: [], callees: [] }),
       menu: (fn, x, y) => this.#functionMenu(fn, [], x, y),
     });
+    this.callTree = new CallTree(byId('call-tree'), {
+      menu: (node, x, y) => this.#treeMenu(node, x, y),
+      key: (event, node) => this.#treeKey(event, node),
+      status: (node) => {
+        const { graph, weight } = this.callTree.data;
+        byId('status').textContent = `${model.nodeName(graph, node)}: ${formatPercent(weight[node] / model.total)}`;
+      },
+    });
     this.#addSwitches();
+    this.#addStrip();
     renderStrip(profile, { losses: byId('losses'), cost: byId('cost'), warnings: byId('warnings') });
     renderRecording(profile, byId('view-recording'));
     this.#renderTitle();
@@ -57,6 +100,26 @@ export class App {
 
   get profile() {
     return this.model.profile;
+  }
+
+  #addStrip() {
+    const { groupings, moments } = this.model;
+    const labels = groupings.map(({ id, label }) => ({ value: id, text: label }));
+    fillChoice(byId('root'), [{ value: 'none', text: 'all' }, ...labels]);
+    fillChoice(byId('strip-by'), labels.length > 0 ? labels : [{ value: 'process', text: 'process' }]);
+    if (moments === null) {
+      document.querySelector('[data-order=time]').disabled = true;
+      return;
+    }
+    byId('strip').hidden = false;
+    this.strip = new Strip(byId('strip-plot'), moments, {
+      select: (range, live) => this.go({ range, ...(this.state.order === 'time' ? { zoom: [] } : {}) }, { live }),
+      hover: (text) => {
+        byId('strip-hover').textContent = text;
+      },
+      resized: () => this.#renderStrip(),
+    });
+    byId('strip-clear').addEventListener('click', () => this.go({ range: null }));
   }
 
   #addSwitches() {
@@ -78,6 +141,10 @@ export class App {
       range: (text) => {
         byId('timeline-range').textContent = text;
       },
+      // The strip's range is that of all views.
+      select: this.model.moments === null ? null : (range) => this.go({
+        range: range === null ? null : range.map((ns) => Math.round(ns + this.#waitsBegin())),
+      }),
     });
     byId('timeline-whole').addEventListener('click', () => this.timeline.whole());
   }
@@ -91,9 +158,16 @@ export class App {
   }
 
   /** Changes the state, the page and the fragment. */
-  go(change, { animate = false } = {}) {
-    const before = this.state;
-    this.state = { ...before, ...change };
+  go(change, { animate = false, live = false } = {}) {
+    const before = this.settled ?? this.state;
+    this.state = { ...this.state, ...change };
+    if (live) {
+      // While the pointer moves, only the picture follows.
+      this.settled ??= before;
+      this.render({ live });
+      return;
+    }
+    this.settled = null;
     const step = HISTORY.some((name) => name in change && String(before[name]) !== String(change[name]));
     this.#writeFragment(step);
     this.render({ animate });
@@ -125,6 +199,8 @@ export class App {
     on('event', (value) => ({ event: Number(value) }));
     on('process', (value) => ({ pid: number(value), tid: null, comm: null }));
     on('thread', (value) => ({ tid: number(value), comm: null }));
+    on('root', (root) => ({ root, zoom: [] }));
+    on('strip-by', (by) => ({ by }));
     on('comm', (value) => ({ comm: value === '' ? null : value }));
     this.#listenToButtons();
     this.#typing(byId('search'), (search) => this.go({ search }));
@@ -140,7 +216,9 @@ export class App {
       }
     };
     choose('view', (view) => ({ view }));
-    choose('stacks', (stacks) => ({ stacks, zoom: [] }));
+    choose('stacks', (stacks) => ({ stacks, order: 'weight', zoom: [] }));
+    choose('order', (order) => ({ order, stacks: 'top-down', zoom: [] }));
+    choose('strip', (strip) => ({ strip }));
     choose('shape', (shape) => ({ shape }));
     choose('direction', (direction) => ({ direction }));
     choose('weight', (weight) => ({ weight }));
@@ -151,6 +229,7 @@ export class App {
     const click = (id, action) => byId(id).addEventListener('click', action);
     click('regex', () => this.go({ regex: !this.state.regex }));
     click('search-clear', () => this.#clearSearch());
+    click('undo', () => this.#undo());
     click('reset', () => this.#reset());
     click('back', () => history.back());
     click('link', () => this.#copy(location.href, 'Link copied'));
@@ -219,37 +298,61 @@ export class App {
 
   // ---- rendering
 
-  render({ animate = false }) {
+  render({ animate = false, live = false }) {
     const { state, model } = this;
-    if (model.select(state) || this.rendered === undefined) {
+    const isNew = model.select(state);
+    this.fills = model.root === this.fillsRoot ? this.fills : undefined;
+    this.fillsRoot = model.root;
+    this.calledKeys = isNew ? undefined : this.calledKeys;
+    if (!live && (isNew || this.stale || this.rendered === undefined)) {
       renderSelectors(
         { event: byId('event'), process: byId('process'), thread: byId('thread'), comm: byId('comm') },
         model,
         state,
       );
     }
+    // Selectors are filled when the pointer rests.
+    this.stale = live;
     this.rendered = true;
     this.tooltip.hide();
     this.#renderChoices();
+    if (live) {
+      this.#renderRange();
+    } else {
+      this.#renderStrip();
+      this.#renderTransforms();
+    }
     this.#renderSearch();
-    for (const view of ['graph', 'functions', 'sandwich', 'switches', 'recording']) {
+    for (const view of ['graph', 'tree', 'functions', 'sandwich', 'switches', 'recording']) {
       byId(`view-${view}`).hidden = view !== state.view;
     }
     const show = {
       graph: () => this.#renderGraph(animate),
+      tree: () => this.#renderTree(),
       functions: () => this.#renderFunctions(),
       sandwich: () => this.#renderSandwich(animate),
       switches: () => this.#renderSwitches(),
       recording: () => {},
     };
     show[state.view]();
+    this.#renderIntervals();
   }
 
   #renderSwitches() {
     const paint = themePaint(this.theme.name);
     this.switchTable.show(this.state.direction);
     renderActivities(byId('switch-legend'), paint);
-    this.timeline.show(paint);
+    const { pid, tid, comm, range } = this.state;
+    const matches = (id) => (pid === null || id.pid === pid) && (tid === null || id.tid === tid) && (comm === null || id.comm === comm);
+    const { ids, spanNs } = this.switches.timeline;
+    const within = this.model.moments === null ? null
+      : range === null ? [0, Math.max(1, spanNs)] : range.map((ns) => ns - this.#waitsBegin());
+    this.timeline.show(paint, Uint8Array.from(ids, (id) => (matches(id) ? 1 : 0)), within);
+  }
+
+  /** Beginning of the waits' time line in the time of the strip. */
+  #waitsBegin() {
+    return this.model.moments.waitsBeginNs ?? 0;
   }
 
   #renderTitle() {
@@ -262,20 +365,24 @@ export class App {
   }
 
   #renderChoices() {
-    const { state } = this;
-    for (const name of ['view', 'stacks', 'shape', 'colour', 'direction']) {
-      const buttons = [...document.querySelectorAll(`[data-${name}]`)];
-      press(Object.fromEntries(buttons.map((b) => [b.dataset[name], b])), state[name]);
+    const { state, model } = this;
+    for (const name of ['view', 'stacks', 'order', 'strip', 'shape', 'colour', 'direction']) {
+      for (const choice of document.querySelectorAll(`[data-${name}]`)) {
+        choice.setAttribute('aria-pressed', String(choice.dataset[name] === state[name]));
+      }
     }
+    byId('root').value = model.root;
+    byId('strip-by').value = state.by;
     byId('regex').setAttribute('aria-pressed', String(state.regex));
     // Where samples have no period there is nothing to choose.
     const [byPeriod, bySamples] = ['period', 'samples'].map((weight) => document.querySelector(`[data-weight=${weight}]`));
     byPeriod.disabled = this.model.weights.totalPeriod[0] === 0;
+    bySamples.disabled = isWallEvent(this.model.event.name);
     press({ period: byPeriod, samples: bySamples }, this.model.byPeriod ? 'period' : 'samples');
     const { weights, event } = this.model;
     const [samples, period] = [weights.totalSamples[0], weights.totalPeriod[0]];
     const word = isClockEvent(event.name) ? '' : ` ${event.name}`;
-    byId('selected').textContent = samples > 0
+    byId('selected').textContent = isWallEvent(event.name) ? `${formatDuration(period)} of threads’ time` : samples > 0
       ? `${plural(samples, 'sample')}${period > 0 ? ` · ${formatPeriod(event.name, period)}${word}` : ''}` : 'no samples';
   }
 
@@ -313,7 +420,7 @@ export class App {
 
   #renderGraph(animate) {
     const { state, model } = this;
-    const laidOut = model.graph(state.stacks, state.zoom);
+    const laidOut = model.graph(state.stacks, state.zoom, state.order);
     const zoom = findPath(laidOut.graph, state.zoom);
     const empty = laidOut.weight[0] === 0;
     byId('empty').hidden = !empty;
@@ -324,7 +431,49 @@ export class App {
     this.#renderBreadcrumb(laidOut.graph, zoom);
     this.#renderLegend();
     this.graphs.graph.show(this.#drawing(laidOut, zoom, state.shape === 'flame'), { animate });
-    byId('cut').hidden = !laidOut.graph.cut;
+    const isCut = laidOut.graph.cut || model.tree.cut;
+    byId('cut').hidden = !isCut;
+    byId('cut').textContent = isCut ? cutText(laidOut.graph, model) : '';
+  }
+
+  #renderTree() {
+    const { state, model } = this;
+    const laidOut = model.graph(state.stacks, []);
+    const { graph } = laidOut;
+    this.callTree.show({
+      ...laidOut,
+      kind: `${state.stacks} ${model.root} ${JSON.stringify(state.transforms)}`,
+      self: graph.selfSamples === null ? null : model.selfOf(graph),
+      total: model.total,
+      name: (node) => model.nodeName(graph, node),
+      binary: (node) => model.functionDso(functionOf(graph.key[node])).name,
+      format: (weight) => this.#formatWeight(weight),
+      colour: (node) => this.#fill(graph.key[node]),
+    });
+  }
+
+  #treeItems(node) {
+    const { graph } = this.callTree.data;
+    const path = this.state.stacks === 'top-down' ? pathTo(graph, node) : null;
+    return transformItems(this.model, graph.key[node], path, (transform) => this.#transform(transform));
+  }
+
+  #treeMenu(node, x, y) {
+    const { graph } = this.callTree.data;
+    const show = ['Show in the graph', () => this.go({ view: 'graph', order: 'weight', zoom: pathTo(graph, node) })];
+    this.#functionMenu(functionOf(graph.key[node]), [show, ...this.#treeItems(node)], x, y);
+  }
+
+  #treeKey(event, node) {
+    const found = this.#treeItems(node).find(([, , key]) => key === event.key);
+    const key = this.callTree.data.graph.key[node];
+    if (found !== undefined) {
+      event.preventDefault();
+      found[1]();
+    } else if (event.key === 's' && !this.model.isGroup(key)) {
+      event.preventDefault();
+      this.go({ view: 'sandwich', fn: functionOf(key), callers: [], callees: [] });
+    }
   }
 
   #renderEmpty(container) {
@@ -339,14 +488,13 @@ export class App {
   }
 
   #renderBreadcrumb(graph, zoom) {
-    const path = pathTo(graph, zoom);
     const nodes = [];
     for (let node = zoom; node >= 0; node = graph.parent[node]) {
       nodes.push(node);
     }
-    const crumbs = nodes.reverse().map((node, depth) => {
+    const crumbs = nodes.reverse().map((node) => {
       const name = this.model.nodeName(graph, node);
-      const crumb = button(name, () => this.go({ zoom: path.slice(0, depth) }, { animate: true }), { title: name });
+      const crumb = button(shortenName(name, MAX_CRUMB_CHARACTERS), () => this.go({ zoom: pathTo(graph, node) }, { animate: true }), { title: name });
       if (node === zoom) {
         crumb.setAttribute('aria-current', 'location');
       }
@@ -378,7 +526,7 @@ export class App {
     const sums = model.functionSums();
     const [self, total] = [model.selfOf(sums), model.weightsOf(sums)];
     const rows = [];
-    for (let fn = 0; fn < model.functionCount; fn++) {
+    for (let fn = 0; fn < model.realNames.length; fn++) {
       if (total[fn] > 0) {
         rows.push(this.#functionRow(fn, self[fn], total[fn]));
       }
@@ -400,7 +548,7 @@ export class App {
       name: model.functionName(fn),
       binary: dso.name,
       binaryPath: dso.path,
-      known: profile.functions.known[fn] === 1,
+      known: fn >= model.functionCount || profile.functions.known[fn] === 1,
       self,
       total,
       selfShare: self / model.total,
@@ -417,9 +565,10 @@ export class App {
 
   #renderSandwich(animate) {
     const { model, state } = this;
-    const fn = state.fn !== null && state.fn < model.functionCount ? state.fn : this.#hottest();
+    const fn = state.fn !== null && state.fn < model.realNames.length ? state.fn : this.#hottest();
     byId('sandwich').hidden = fn === null;
     byId('sandwich-empty').hidden = fn !== null;
+    this.centerFn = fn;
     if (fn === null) {
       return;
     }
@@ -429,7 +578,14 @@ export class App {
     const share = (weight) => `${formatPercent(model.total > 0 ? weight / model.total : 0)} (${this.#formatWeight(weight)})`;
     byId('center').replaceChildren(
       el('span', { class: 'center-name', title: model.functionName(fn) }, model.functionName(fn)),
-      el('span', { class: 'center-facts' }, `${dso.name} · self ${share(self)} · with callees ${share(total)}`),
+      el(
+        'span',
+        { class: 'center-facts' },
+        `${dso.name} · self ${share(self)}`,
+        el('span', { class: 'half-self' }),
+        ` · with callees ${share(total)}`,
+        el('span', { class: 'half-total' }),
+      ),
       ...(state.callers.length + state.callees.length > 0
         ? [button('reset zoom', () => this.go({ callers: [], callees: [] }, { animate: true }))] : []),
     );
@@ -447,7 +603,7 @@ export class App {
 
   #heaviest(weights, test) {
     let best = null;
-    weights.forEach((weight, fn) => {
+    weights.subarray(0, this.model.realNames.length).forEach((weight, fn) => {
       best = test(fn) && weight > (best === null ? 0 : weights[best]) ? fn : best;
     });
     return best;
@@ -503,7 +659,7 @@ export class App {
 
   #open(side, node) {
     const key = this.graphs[side].data.graph.key[node];
-    if (key >= 0) {
+    if (key >= 0 && !this.model.isGroup(key)) {
       this.go({ view: 'sandwich', fn: functionOf(key), callers: [], callees: [] });
     }
   }
@@ -517,9 +673,106 @@ export class App {
       c: () => this.#copy(this.model.nodeName(data.graph, node), 'Function name copied'),
       s: () => this.#open(side, node),
     };
+    const key = data.graph.key[node];
+    if (TRANSFORM_KEYS[event.key] !== undefined && key >= 0) {
+      const found = this.#transformItems(side, node).find(([, , hint]) => hint === event.key);
+      actions[event.key] = found?.[1];
+    }
     if (actions[event.key]) {
       event.preventDefault();
       actions[event.key]();
+    }
+  }
+
+  // ---- changes of the call tree
+
+  #transformItems(side, node) {
+    const { graph } = this.graphs[side].data;
+    const key = graph.key[node];
+    const isWhole = side === 'graph' && this.state.stacks === 'top-down' && !graph.inTime;
+    return transformItems(this.model, key, isWhole ? pathTo(graph, node) : null, (transform) => this.#transform(transform));
+  }
+
+  #transform(transform) {
+    this.go({ transforms: [...this.state.transforms, transform], zoom: [], callers: [], callees: [] });
+  }
+
+  #undo() {
+    if (this.state.transforms.length > 0) {
+      this.go({ transforms: this.state.transforms.slice(0, -1), zoom: [], callers: [], callees: [] });
+    }
+  }
+
+  #renderTransforms() {
+    byId('transform-bar').hidden = this.state.transforms.length === 0;
+    renderTransforms(byId('transforms'), this.model, this.state.transforms, (count) => (
+      this.go({ transforms: this.state.transforms.slice(0, count), zoom: [], callers: [], callees: [] })));
+  }
+
+  // ---- time
+
+  #renderStrip() {
+    const { strip, model, state } = this;
+    if (strip === undefined) {
+      return;
+    }
+    const by = model.groupings.some(({ id }) => id === state.by) ? state.by : 'process';
+    const split = by === 'cpu' ? model.splitByCpu() : { rows: this.profile.rows, moments: model.moments };
+    const columns = strip.columns();
+    const key = JSON.stringify([model.filterKey, by, columns]);
+    if (this.stripData?.key !== key) {
+      this.stripData = { key, ...stripSeries(this.profile, { ...split, selection: model.selection, byPeriod: model.byPeriod, event: model.event }, by, columns) };
+    }
+    const data = this.stripData;
+    const series = data.labels.map((label, rank) => ({ label, colour: cssColour(seriesColour(rank, data, this.theme.name)) }));
+    strip.show({
+      ...data, series, range: state.range, mode: state.strip, paint: themePaint(this.theme.name), heat: heatPlan(model.moments),
+      heatColour: this.theme.name === 'dark' ? '#ff9166' : '#b5451b', lossColour: this.theme.name === 'dark' ? '#ff8f87' : '#a81c1c',
+    });
+    renderSeries(byId('strip-legend'), state.strip === 'area' ? series : []);
+    this.#renderRange();
+  }
+
+  #renderRange() {
+    if (this.strip === undefined) {
+      return;
+    }
+    const { range } = this.state;
+    this.strip.showRange(range);
+    byId('strip-clear').hidden = range === null;
+    byId('strip-range').textContent = range === null ? ''
+      : `${formatDuration(range[0])} – ${formatDuration(range[1])} (${formatDuration(range[1] - range[0])})`;
+  }
+
+  /** Intervals follow when the reader pauses: they take longer than the sums. */
+  #renderIntervals() {
+    clearTimeout(this.intervalsTimer);
+    const { view } = this.state;
+    if (this.model.moments === null || !['functions', 'sandwich'].includes(view)) {
+      return;
+    }
+    const steps = this.model.intervalSteps();
+    const work = () => {
+      const { done, value } = steps.next();
+      if (done) {
+        this.#showIntervals(view, value);
+      } else {
+        this.intervalsTimer = setTimeout(work);
+      }
+    };
+    this.intervalsTimer = setTimeout(work, INTERVALS_AFTER_MS);
+  }
+
+  #showIntervals(view, intervals) {
+    if (view === 'functions') {
+      this.table.showIntervals(intervals);
+    }
+    const fn = this.centerFn ?? null;
+    for (const id of ['self', 'total']) {
+      const place = byId('center').querySelector(`.half-${id}`);
+      if (place !== null && fn !== null) {
+        place.textContent = intervals === null ? '' : ` ${formatHalf(intervals[id].half(fn))}`;
+      }
     }
   }
 
@@ -535,8 +788,10 @@ export class App {
         input.focus();
         input.select();
       },
-      i: () => this.go({ view: 'graph', stacks: state.stacks === 'top-down' ? 'bottom-up' : 'top-down', zoom: [] }),
+      i: () => this.go({ view: state.view === 'tree' ? 'tree' : 'graph', stacks: state.stacks === 'top-down' ? 'bottom-up' : 'top-down', order: 'weight', zoom: [] }),
       f: () => this.go({ view: 'graph', shape: state.shape === 'flame' ? 'icicle' : 'flame' }),
+      o: () => this.go({ view: 'graph', stacks: 'top-down', zoom: [], order: state.order === 'time' ? 'weight' : 'time' }),
+      u: () => this.#undo(),
       r: () => this.#reset(),
       '?': () => byId('help-dialog').showModal(),
     };
@@ -575,13 +830,18 @@ export class App {
       return;
     }
     const copyStack = ['Copy stack', () => this.#copy(this.#stackText(side, node), 'Stack copied')];
-    this.#functionMenu(functionOf(graph.key[node]), [zoom, copyStack], x, y);
+    this.#functionMenu(functionOf(graph.key[node]), [zoom, copyStack, ...this.#transformItems(side, node)], x, y);
   }
 
   #functionMenu(fn, more, x, y) {
     const name = this.model.functionName(fn);
+    const items = more.length > 0 ? more : transformItems(this.model, fn * 2, null, (transform) => this.#transform(transform));
+    if (this.model.isGroup(fn * 2)) {
+      this.menu.open(name, more, x, y);
+      return;
+    }
     this.menu.open(name, [
-      ...more,
+      ...items,
       ['Copy function name', () => this.#copy(name, 'Function name copied'), 'c'],
       ['Search for this function', () => this.#find(fn)],
       ['Callers and callees', () => this.go({ view: 'sandwich', fn, callers: [], callees: [] }), 's'],

@@ -13,6 +13,15 @@ export const KINDS = [
   { id: 'jit', label: 'JIT', light: [130, 42, 71], dark: [138, 36, 29] },
   { id: 'unknown', label: 'Unknown', light: [30, 6, 79], dark: [220, 5, 38] },
   { id: 'folded', label: 'Small frames', light: [30, 4, 88], dark: [220, 4, 28] },
+  { id: 'lock', label: 'Wait: lock', light: [4, 78, 70], dark: [2, 58, 42] },
+  { id: 'io', label: 'Wait: I/O', light: [172, 44, 66], dark: [174, 46, 26] },
+  { id: 'page-fault', label: 'Wait: page fault', light: [325, 58, 78], dark: [325, 40, 40] },
+  { id: 'sleep', label: 'Wait: sleep', light: [214, 22, 82], dark: [216, 18, 36] },
+  { id: 'poll', label: 'Wait: poll', light: [200, 52, 80], dark: [202, 44, 30] },
+  { id: 'queue', label: 'Wait: queue', light: [262, 40, 84], dark: [262, 24, 42] },
+  { id: 'run-queue', label: 'Waits for a CPU', light: [62, 66, 62], dark: [60, 54, 24] },
+  { id: 'wait', label: 'Wait: other', light: [30, 10, 74], dark: [24, 8, 37] },
+  { id: 'group', label: 'Group', light: [36, 14, 84], dark: [220, 9, 31] },
 ];
 
 /** Hues of the heaviest binaries and how light each may be under light text; the others share a

@@ -2,6 +2,7 @@
 
 import { button, el } from './dom.js';
 import { formatCount, formatPercent, plural } from './format.js';
+import { shortenName } from './names.js';
 import { KINDS, MAX_COLOURED_BINARIES, binaryColour, cssColour, kindColour } from './colors.js';
 
 /** Entries that a selector lists at most; the chosen one is always listed. */
@@ -25,6 +26,21 @@ function fillSelect(select, all, options, chosen) {
   select.disabled = known.length === 0 || (all === null && known.length < 2);
 }
 
+/** Fills a selector whose choices never change. */
+export function fillChoice(select, options) {
+  select.replaceChildren(...options.map(({ value, text }) => el('option', { value }, text)));
+  select.disabled = options.length < 2;
+}
+
+/** Fills the legend of the strip of time. */
+export function renderSeries(container, series) {
+  container.replaceChildren(...series.filter(({ label }) => label !== '').map(({ label, colour }) => {
+    const swatch = el('span', { class: 'swatch', 'aria-hidden': 'true' });
+    swatch.style.background = colour;
+    return el('span', { title: label }, swatch, shortenName(label, 26));
+  }));
+}
+
 const idText = ({ id, name }) => (id < 0 ? name : `${name} (${id})`);
 
 /** Fills the selectors of event, process, thread and comm for a state. */
@@ -46,7 +62,7 @@ export function renderSelectors(selects, model, state) {
 function categoryWeights(model, colour) {
   const sums = new Map();
   const byKey = model.selfByKey();
-  const used = new Set(model.tree.key.subarray(1));
+  const used = new Set(model.tree.key.subarray(1).filter((key) => !model.isGroup(key)));
   for (const key of used) {
     const category = model.category(key, colour);
     sums.set(category, (sums.get(category) ?? 0) + byKey[key]);

@@ -3,13 +3,13 @@
 import { cleanName } from './names.js';
 
 /** Layout that this page reads. */
-const LAYOUT = 1;
+const LAYOUT = 2;
 
 export const FRAME_INLINED = 1;
 export const FRAME_KERNEL = 2;
 export const FRAME_FOLDED = 4;
 
-function base64Bytes(text) {
+export function base64Bytes(text) {
   const binary = atob(text);
   const bytes = new Uint8Array(binary.length);
   for (let i = 0; i < bytes.length; i++) {
@@ -74,6 +74,8 @@ function decodeRows(rows) {
     event: deltaColumn(rows.event),
     thread: deltaColumn(rows.thread),
     comm: deltaColumn(rows.comm),
+    // One more than the cgroup, 0 for none.
+    cgroup: rows.cgroup === '' ? new Int32Array(deltaColumn(rows.comm).length) : deltaColumn(rows.cgroup),
     // -1 where the samples have no frame at all.
     node: deltaColumn(rows.node).map((node) => node - 1),
     samples: plainColumn(rows.samples, Float64Array),
@@ -99,6 +101,7 @@ export function decodeProfile(page) {
     recording: decodeRecording(page.recording),
     warnings: page.warnings.map(cleanName),
     comms: page.comms.map(cleanName),
+    cgroups: page.cgroups.map(cleanName),
     events: page.events.map((event) => ({ ...event, name: cleanName(event.name) })),
     threads: page.threads.map(([pid, tid, comm]) => ({ pid, tid, comm })),
     dsos: page.dsos.map(([path, name, buildId, kind]) => (

@@ -55,9 +55,23 @@ export function formatPercent(share) {
   return `${percent.toFixed(percent < 0.1 ? 3 : percent >= 100 ? 0 : 2)} %`;
 }
 
+/** Half of an interval of a share, in points of percent: ±1.2; nothing where it is none. */
+export function formatHalf(half) {
+  const points = half * 100;
+  if (!Number.isFinite(points) || !(points > 0)) {
+    return '';
+  }
+  return `±${points < 0.01 ? '<0.01' : points.toFixed(points < 1 ? 2 : 1)}`;
+}
+
+/** True for the event of CPU time and waits that the page itself makes (crates/whit-page/src/wall.rs). */
+export function isWallEvent(eventName) {
+  return eventName.startsWith('wall-clock: ');
+}
+
 /** True where the event's period is a time in nanoseconds. */
 export function isClockEvent(eventName) {
-  return /^(cpu|task)-clock\b/.test(eventName);
+  return /^(cpu|task|wall)-clock\b/.test(eventName);
 }
 
 /** A sum of periods of this event. */

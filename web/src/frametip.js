@@ -20,7 +20,7 @@ export function frameTip(model, drawing, node, { theme, topDown }) {
 
 function tipCode(model, key, node, theme) {
   const dso = model.functionDso(functionOf(key));
-  const kind = KINDS[model.keyKind[key]];
+  const kind = KINDS[model.kindOf(key)];
   const badge = el('span', { class: 'badge' }, isInlined(key) ? 'inlined' : kind.label.toLowerCase());
   badge.style.background = cssColour(kind[theme]);
   const lines = key === model.foldedKey ? [] : model.sourceLines(key, node);

@@ -1,7 +1,9 @@
 // Where each frame of a graph stands: x in units of weight, rows by depth.
 
+const FEW_CHILDREN = 16;
+
 /** Lays a graph out. Children stand side by side from their parent's left edge, heaviest first,
- *  folded ones last.
+ *  folded ones last; those of a graph in order of time (`inTime`) as they are numbered.
  *
  *  `order` has the nodes with weight row by row, from left to right; row d is
  *  `order[rowStart[d] .. rowStart[d + 1]]`. `height` is the number of rows below a node. */
@@ -27,18 +29,35 @@ export function layoutGraph(graph, weight, foldedKey = -2) {
       rowStart.push(filled);
     }
     const node = order[at];
-    const range = children.subarray(childStart[node], childStart[node + 1]);
-    if (range.length > 1) {
-      range.sort(before);
+    const [start, end] = [childStart[node], childStart[node + 1]];
+    if (end - start > 1 && !graph.inTime) {
+      sortRange(children, start, end, before);
     }
     let left = x[node];
-    for (const child of range) {
+    for (let i = start; i < end; i++) {
+      const child = children[i];
       x[child] = left;
       left += weight[child];
       order[filled++] = child;
     }
   }
   return { x, order, rowStart: Int32Array.from(rowStart), height: heights(graph, order) };
+}
+
+/** Most nodes have few children: those are put in order without a view of the array. */
+function sortRange(children, start, end, before) {
+  if (end - start > FEW_CHILDREN) {
+    children.subarray(start, end).sort(before);
+    return;
+  }
+  for (let i = start + 1; i < end; i++) {
+    const child = children[i];
+    let at = i;
+    for (; at > start && before(child, children[at - 1]) < 0; at--) {
+      children[at] = children[at - 1];
+    }
+    children[at] = child;
+  }
 }
 
 function childRanges({ count, parent }, weight) {

@@ -1,12 +1,20 @@
 // Starts the page.
 
 import { decodeProfile } from './decode.js';
+import { decodeMoments, inflateText } from './moments.js';
 import { App } from './app.js';
 import { byId, el } from './dom.js';
 
-function start() {
+async function start() {
   try {
-    return new App(decodeProfile(JSON.parse(byId('profile').textContent)));
+    const profile = decodeProfile(JSON.parse(byId('profile').textContent));
+    if (profile.moments !== null) {
+      profile.moments = decodeMoments(profile.moments, await inflateText(byId('moments').textContent));
+    }
+    const app = new App(profile);
+    // Tests and benchmarks wait for this.
+    document.documentElement.dataset.state = 'ready';
+    return app;
   } catch (error) {
     // A page that was cut on its way says so instead of staying blank.
     document.querySelector('main').replaceChildren(

@@ -2,13 +2,18 @@
 // until the selection changes. Knows nothing of the document.
 
 import { FRAME_FOLDED, FRAME_INLINED, FRAME_KERNEL } from './decode.js';
-import { ALL, frameKeys, functionOf, isInlined, mergeTree, rowFilter, topDownGraph, weighTree } from './tree.js';
+import { ALL, frameKeys, functionOf, groupTree, isInlined, mergeTree, rowFilter, topDownGraph, weighTree } from './tree.js';
+import { transformTree } from './transforms.js';
+import { groupRows, usefulGroupings } from './grouping.js';
+import { bucketsOf, rowSums, rowsByCpu } from './moments.js';
+import { timeOrderGraph } from './timeorder.js';
+import { MAX_BLOCKS, Ratios, blocksOf } from './estimate.js';
 import { bottomUpGraph, callersGraph } from './invert.js';
 import { calleesGraph, functionTotals, selfByKey } from './functions.js';
 import { layoutGraph } from './layout.js';
 import { compileQuery, matchFunctions, matchedWeight } from './search.js';
-import { MAX_COLOURED_BINARIES, kindIndex } from './colors.js';
-import { plural } from './format.js';
+import { KINDS, MAX_COLOURED_BINARIES, kindIndex } from './colors.js';
+import { isWallEvent, plural } from './format.js';
 
 /** Source lines that a tooltip names at most. */
 const MAX_LINES = 3;
@@ -16,10 +21,16 @@ const MAX_LINES = 3;
 export class Model {
   constructor(profile) {
     this.profile = profile;
+    this.moments = profile.moments ?? null;
     this.functionCount = profile.functions.names.length;
-    this.tree = mergeTree(profile);
+    // Behind the functions stand made-up ones: a collapsed library, then the groups at the root.
+    this.libraryCount = profile.dsos.length;
+    this.realNames = [...profile.functions.names, ...profile.dsos.map((dso) => dso.name)];
+    this.base = mergeTree(profile);
+    this.groupings = usefulGroupings(profile);
     this.cache = new Map();
     this.selectionKey = '';
+    this.#plant('none');
     this.#classify();
     this.#rankBinaries();
   }
@@ -27,17 +38,21 @@ export class Model {
   /** Kind and flags of each key, from the frames that have it. */
   #classify() {
     const { frames, functions, dsos } = this.profile;
-    this.keyKind = new Uint8Array(this.functionCount * 2);
+    this.functionKind = new Uint8Array((this.functionCount + this.libraryCount) * 2);
     this.foldedKey = -2;
     frameKeys(frames).forEach((key, frame) => {
       const flags = frames.flags[frame];
       const folded = (flags & FRAME_FOLDED) !== 0;
-      this.keyKind[key] = kindIndex(dsos[functions.dso[functionOf(key)]].kind, {
+      this.functionKind[key] = kindIndex(dsos[functions.dso[functionOf(key)]].kind, {
         inlined: (flags & FRAME_INLINED) !== 0,
         kernel: (flags & FRAME_KERNEL) !== 0,
         folded,
       });
       this.foldedKey = folded ? key : this.foldedKey;
+    });
+    dsos.forEach((dso, index) => {
+      const kernel = dso.kind === 'kernel';
+      this.functionKind[this.libraryKey(index)] = kindIndex(dso.kind, { inlined: false, kernel, folded: false });
     });
   }
 
@@ -48,7 +63,7 @@ export class Model {
     const samples = new Float64Array(dsos.length);
     for (let row = 0; row < rows.node.length; row++) {
       if (rows.node[row] >= 0) {
-        const key = this.tree.key[this.tree.nodeOf[rows.node[row]]];
+        const key = this.base.key[this.base.rowNode[row]];
         samples[functions.dso[functionOf(key)]] += rows.samples[row];
       }
     }
@@ -61,12 +76,14 @@ export class Model {
 
   /** Takes over what the state selects; true where that changed anything. */
   select(state) {
-    const { event, pid, tid, comm, weight } = state;
-    const selectionKey = JSON.stringify([event, pid, tid, comm, weight]);
+    const { event, pid, tid, comm, weight, range, root, transforms } = state;
+    const selectionKey = JSON.stringify([event, pid, tid, comm, weight, range, root, transforms]);
     if (selectionKey === this.selectionKey) {
       return false;
     }
     this.selectionKey = selectionKey;
+    // What chooses samples, apart from time and the form of the tree.
+    this.filterKey = JSON.stringify([event, pid, tid, comm, weight]);
     this.cache.clear();
     this.event = this.profile.events[event] ?? { name: '', samples: 0, period: 0, lostSamples: 0 };
     this.selection = {
@@ -75,11 +92,79 @@ export class Model {
       comms: comm === null ? null
         : Uint8Array.from(this.profile.comms, (name) => (name === comm ? 1 : 0)),
     };
-    this.weights = weighTree(this.tree, this.profile.rows, this.selection);
+    this.#plant(this.groupings.some(({ id }) => id === root) ? root : 'none');
+    this.#transform(transforms ?? []);
+    this.#cutRange(range ?? null);
+    this.weights = weighTree(this.tree, this.rows, this.selection);
     // Without periods (or for those who want it) each sample weighs the same.
-    this.byPeriod = weight === 'period' && this.weights.totalPeriod[0] > 0;
+    // Waits have no samples.
+    this.byPeriod = (weight === 'period' || isWallEvent(this.event.name)) && this.weights.totalPeriod[0] > 0;
     this.total = this.weightsOf(this.weights)[0];
     return true;
+  }
+
+  /** The untransformed tree with groups of this kind at its root. */
+  #plant(root) {
+    if (this.root === root) {
+      return;
+    }
+    const { profile, base } = this;
+    this.root = root;
+    const split = root === 'cpu' ? this.splitByCpu() : { rows: profile.rows, moments: this.moments };
+    [this.allRows, this.allMoments] = [split.rows, split.moments];
+    const { groupOf, names } = groupRows(profile, this.allRows, root);
+    this.groupOf = groupOf;
+    this.names = root === 'none' ? this.realNames : [...this.realNames, ...names];
+    if (root === 'none') {
+      this.trees = [{ key: '', tree: base }];
+    } else {
+      const rowNode = this.allRows === profile.rows ? base.rowNode
+        : this.allRows.node.map((node) => (node < 0 ? 0 : base.nodeOf[node]));
+      const groupKey = (group) => (this.realNames.length + group) * 2;
+      const options = { groupKey, functionCount: this.names.length };
+      this.trees = [{ key: '', tree: groupTree(base, rowNode, groupOf, names.length, options) }];
+    }
+    this.tree = this.trees[0].tree;
+  }
+
+  splitByCpu() {
+    this.byCpu ??= rowsByCpu(this.profile.rows, this.moments);
+    return this.byCpu;
+  }
+
+  /** Applies transforms; those at the front that were applied before are kept. */
+  #transform(transforms) {
+    const context = {
+      functionCount: this.names.length,
+      libraryKey: (dso) => this.libraryKey(dso),
+      dsoOf: (key) => this.#dsoIndex(functionOf(key)),
+      isGroup: (key) => this.isGroup(key),
+    };
+    transforms.forEach((transform, i) => {
+      const key = JSON.stringify(transform);
+      if (this.trees[i + 1]?.key !== key) {
+        this.trees.length = i + 1;
+        this.trees.push({ key, tree: transformTree(this.trees[i].tree, transform, context) });
+      }
+    });
+    this.trees.length = transforms.length + 1;
+    this.tree = this.trees[transforms.length].tree;
+  }
+
+  /** Rows with the weights that they have in a range of time. */
+  #cutRange(range) {
+    this.buckets = this.moments === null ? null : bucketsOf(this.allMoments, range ?? [0, this.moments.spanNs + 1]);
+    this.rows = range === null || this.moments === null ? this.allRows
+      : { ...this.allRows, ...rowSums(this.allMoments, this.allRows.node.length, this.buckets) };
+  }
+
+  /** Key of the made-up function for a collapsed library. */
+  libraryKey(dso) {
+    return (this.functionCount + dso) * 2;
+  }
+
+  isGroup(key) {
+    return functionOf(key) >= this.realNames.length;
   }
 
   #threadMask(pid, tid) {
@@ -116,7 +201,10 @@ export class Model {
   }
 
   /** The whole graph, root down or leaf up, for the zoomed node. */
-  graph(stacks, path) {
+  graph(stacks, path, order = 'weight') {
+    if (stacks === 'top-down' && order === 'time' && this.moments !== null) {
+      return this.#cached('in-time', '', () => this.#laidOut(timeOrderGraph(this.tree, this.#stacksInTime())));
+    }
     if (stacks === 'top-down') {
       return this.#cached('top-down', '', () => this.#laidOut(topDownGraph(this.tree, this.weights)));
     }
@@ -135,18 +223,18 @@ export class Model {
   /** Callees of a function. */
   callees(fn) {
     return this.#cached('callees', fn, () => (
-      this.#laidOut(calleesGraph(this.tree, this.weights, fn, this.functionCount))));
+      this.#laidOut(calleesGraph(this.tree, this.weights, fn, this.names.length))));
   }
 
   /** Sums by function. */
   functionSums() {
-    return this.#cached('functions', '', () => functionTotals(this.tree, this.weights, this.functionCount));
+    return this.#cached('functions', '', () => functionTotals(this.tree, this.weights, this.names.length));
   }
 
   /** Self weight by key. */
   selfByKey() {
     return this.#cached('keys', '', () => (
-      selfByKey(this.tree, this.selfOf(this.weights), this.functionCount)));
+      selfByKey(this.tree, this.selfOf(this.weights), this.names.length)));
   }
 
   /** The result of the search: a mask of functions, their share of the total, the error of a
@@ -157,7 +245,7 @@ export class Model {
       if (query === null) {
         return null;
       }
-      const functions = matchFunctions(this.profile.functions.names, query);
+      const functions = matchFunctions(this.names, query);
       const weight = matchedWeight(this.tree, this.weightsOf(this.weights), functions);
       return { functions, weight, share: this.total > 0 ? weight / this.total : 0, error: query.error };
     });
@@ -176,41 +264,59 @@ export class Model {
   }
 
   functionName(fn) {
-    return this.profile.functions.names[fn];
+    return this.names[fn];
   }
 
   functionDso(fn) {
-    return this.profile.dsos[this.profile.functions.dso[fn]];
+    const dso = this.#dsoIndex(fn);
+    return dso < 0 ? { name: '', path: `all of this ${this.root}`, kind: 'group' } : this.profile.dsos[dso];
+  }
+
+  /** The binary of a function or a collapsed library; -1 for groups. */
+  #dsoIndex(fn) {
+    if (fn < this.functionCount) {
+      return this.profile.functions.dso[fn];
+    }
+    return fn < this.realNames.length ? fn - this.functionCount : -1;
+  }
+
+  dsoOfFunction(fn) {
+    return this.#dsoIndex(fn);
+  }
+
+  kindOf(key) {
+    return this.isGroup(key) ? KINDS.length - 1 : this.functionKind[key];
   }
 
   /** Category of a key for a legend: index of the kind, or rank of the binary. */
   category(key, colour) {
     if (colour === 'kind') {
-      return this.keyKind[key];
+      return this.kindOf(key);
     }
-    const rank = this.binaryRank[this.profile.functions.dso[functionOf(key)]];
-    return Math.min(rank, MAX_COLOURED_BINARIES);
+    const dso = this.#dsoIndex(functionOf(key));
+    return dso < 0 ? MAX_COLOURED_BINARIES : Math.min(this.binaryRank[dso], MAX_COLOURED_BINARIES);
   }
 
   /** Source lines with most of the samples, and their shares among the lines of the same frames:
    *  of one node of the tree from the root down, or (node null) of all frames with this key. */
   sourceLines(key, node = null) {
     const { nodes, frames } = this.profile;
-    const here = node === null
+    // Only nodes of the merged tree itself lead back to those of the profile.
+    const here = node === null || this.tree !== this.base
       ? (i) => frames.function[nodes.frame[i]] === functionOf(key)
         && isInlined(key) === ((frames.flags[nodes.frame[i]] & FRAME_INLINED) !== 0)
-      : (i) => this.tree.nodeOf[i] === node;
+      : (i) => this.base.nodeOf[i] === node;
     return this.#cached('lines', `${key} ${node}`, () => this.#collectLines(here)).slice(0, MAX_LINES);
   }
 
   #nodeTotals() {
     return this.#cached('nodes', '', () => {
-      const { rows, nodes } = this.profile;
+      const { rows, profile: { nodes } } = this;
       const totals = new Float64Array(nodes.parent.length);
       const selected = rowFilter(rows, this.selection);
       const weight = this.byPeriod ? rows.period : rows.samples;
       for (let row = 0; row < rows.node.length; row++) {
-        if (rows.node[row] >= 0 && selected(row)) {
+        if (rows.node[row] >= 0 && this.tree.rowNode[row] >= 0 && selected(row)) {
           totals[rows.node[row]] += weight[row];
         }
       }
@@ -241,10 +347,113 @@ export class Model {
     return lines.sort((a, b) => b.share - a.share);
   }
 
+  /** Stacks of the selection, thread by thread within each group, each thread's in order of time. */
+  #stacksInTime() {
+    const { allMoments: moments, allRows: rows, tree, groupOf, buckets } = this;
+    const selected = rowFilter(rows, this.selection);
+    const lists = new Map();
+    for (let i = moments.first[buckets[0]]; i < moments.first[buckets[1]]; i++) {
+      const row = moments.row[i];
+      if (tree.rowNode[row] < 0 || !selected(row)) {
+        continue;
+      }
+      const slot = groupOf[row] * this.profile.threads.length + rows.thread[row];
+      if (!lists.has(slot)) {
+        lists.set(slot, []);
+      }
+      lists.get(slot).push(i);
+    }
+    const inOrder = [...lists].sort(([a], [b]) => a - b).flatMap(([, list]) => list);
+    return inOrder.map((i) => ({
+      node: tree.rowNode[moments.row[i]], samples: moments.samples[i], period: moments.period[i],
+    }));
+  }
+
+  /** Half of the 95 % intervals of each function's shares, from the scatter over blocks of time: {self, total,
+   *  blocks}, or null where too few blocks have samples. Takes some time. */
+  intervals() {
+    const steps = this.intervalSteps();
+    for (;;) {
+      const { done, value } = steps.next();
+      if (done) {
+        return value;
+      }
+    }
+  }
+
+  /** The same, in short steps: yields between them, and returns the intervals. */
+  * intervalSteps() {
+    if (this.moments === null) {
+      return null;
+    }
+    const { selectionKey } = this;
+    const held = this.cache.get('intervals');
+    if (held !== undefined) {
+      return held.value;
+    }
+    const value = yield* this.#intervals();
+    if (selectionKey === this.selectionKey) {
+      this.cache.set('intervals', { variant: '', value });
+    }
+    return value;
+  }
+
+  * #intervals() {
+    const { allMoments: moments, allRows: rows, tree, buckets: [from, to] } = this;
+    const selected = rowFilter(rows, this.selection);
+    const weight = this.byPeriod ? moments.period : moments.samples;
+    const count = Math.min(MAX_BLOCKS, to - from);
+    const edge = (block) => moments.first[from + Math.round(((to - from) * block) / count)];
+    const each = (block, take) => {
+      for (let i = edge(block); i < edge(block + 1); i++) {
+        const node = tree.rowNode[moments.row[i]];
+        if (node >= 0 && selected(moments.row[i])) {
+          take(node, weight[i]);
+        }
+      }
+    };
+    const sums = new Float64Array(count);
+    sums.forEach((_, block) => each(block, (node, value) => {
+      sums[block] += value;
+    }));
+    const blocks = blocksOf(sums);
+    yield;
+    if (blocks === null) {
+      return null;
+    }
+    const [self, total] = [new Ratios(blocks, this.names.length), new Ratios(blocks, this.names.length)];
+    const nodes = new Float64Array(tree.count);
+    for (let block = 0; block < count; block++) {
+      nodes.fill(0);
+      const own = new Float64Array(self.sum.length);
+      each(block, (node, value) => {
+        nodes[node] += value;
+        own[node > 0 ? functionOf(tree.key[node]) : 0] += node > 0 ? value : 0;
+      });
+      own.forEach((sum, fn) => sum > 0 && self.add(block, fn, sum));
+      this.#addTotals(tree, block, nodes, total);
+      yield;
+    }
+    return { self, total, blocks: sums.reduce((n, sum) => n + (sum > 0 ? 1 : 0), 0) };
+  }
+
+  /** Adds the total weights of one block by function; `nodes` are the nodes' own, and are added up here. */
+  #addTotals({ parent, key, outermost, count }, block, nodes, total) {
+    const sums = new Float64Array(total.sum.length);
+    for (let node = count - 1; node > 0; node--) {
+      const weight = nodes[node];
+      if (weight > 0) {
+        nodes[parent[node]] += weight;
+        sums[functionOf(key[node])] += outermost[node] === 1 ? weight : 0;
+      }
+    }
+    sums.forEach((sum, fn) => sum > 0 && total.add(block, fn, sum));
+  }
+
   /** Weights of processes, threads and comms among the samples of the event; threads within the
    *  selected process, comms within the selected thread. */
   choices({ event, pid, tid }) {
-    const { rows, threads, comms } = this.profile;
+    const { rows, profile: { threads, comms } } = this;
     const [byThread, byComm] = [new Float64Array(threads.length), new Float64Array(comms.length)];
     const weight = this.byPeriod ? rows.period : rows.samples;
     const mask = this.#threadMask(pid, tid);

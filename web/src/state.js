@@ -1,5 +1,8 @@
 // The view as a URL fragment, so that a link shows what its sender saw.
 
+import { GROUPINGS } from './grouping.js';
+import { decodeTransforms, encodeTransforms } from './transforms.js';
+
 export const DEFAULT_STATE = Object.freeze({
   event: 0,
   pid: null,
@@ -8,6 +11,12 @@ export const DEFAULT_STATE = Object.freeze({
   weight: 'period',
   view: 'graph',
   stacks: 'top-down',
+  order: 'weight',
+  root: 'none',
+  range: null,
+  transforms: Object.freeze([]),
+  strip: 'area',
+  by: 'process',
   shape: 'flame',
   colour: 'kind',
   direction: 'callee',
@@ -24,8 +33,12 @@ export const DEFAULT_STATE = Object.freeze({
 
 const CHOICES = {
   weight: ['period', 'samples'],
-  view: ['graph', 'functions', 'sandwich', 'switches', 'recording'],
+  view: ['graph', 'tree', 'functions', 'sandwich', 'switches', 'recording'],
   stacks: ['top-down', 'bottom-up'],
+  order: ['weight', 'time'],
+  root: ['none', ...GROUPINGS.map(({ id }) => id)],
+  strip: ['area', 'heat'],
+  by: GROUPINGS.map(({ id }) => id),
   shape: ['flame', 'icicle'],
   colour: ['kind', 'binary'],
   direction: ['callee', 'caller'],
@@ -53,6 +66,12 @@ export function encodeState(state, defaults = DEFAULT_STATE) {
   put(TEXTS, String);
   put(FLAGS, (flag) => (flag ? '1' : '0'));
   put(PATHS, (path) => path.slice(0, MAX_PATH).map((key) => key.toString(36)).join('.'));
+  if (state.range !== null) {
+    parameters.set('range', state.range.map((ns) => Math.round(ns)).join('-'));
+  }
+  if (state.transforms.length > 0) {
+    parameters.set('t', encodeTransforms(state.transforms));
+  }
   return parameters.toString();
 }
 
@@ -60,6 +79,12 @@ function parsePath(text) {
   const keys = text.split('.').slice(0, MAX_PATH).map((key) => Number.parseInt(key, 36));
   const end = keys.findIndex((key) => !(key >= 0));
   return end < 0 ? keys : keys.slice(0, end);
+}
+
+/** A range in nanoseconds, as `from-to`. */
+function parseRange(text) {
+  const [, from, to] = /^(\d{1,15})-(\d{1,15})$/.exec(text) ?? [];
+  return from !== undefined && Number(from) < Number(to) ? [Number(from), Number(to)] : null;
 }
 
 /** The state of a fragment; missing and senseless parts become defaults. */
@@ -77,6 +102,10 @@ export function decodeState(fragment, defaults = DEFAULT_STATE) {
       state[name] = value === '1';
     } else if (PATHS.includes(name)) {
       state[name] = parsePath(value);
+    } else if (name === 'range') {
+      state.range = parseRange(value);
+    } else if (name === 't') {
+      state.transforms = decodeTransforms(value);
     }
   }
   return state;

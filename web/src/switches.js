@@ -51,6 +51,7 @@ function decodeTimeline(timeline) {
   return {
     ...timeline,
     threads: timeline.threads.map(cleanName),
+    ids: timeline.ids.map(([pid, tid, comm]) => ({ pid, tid, comm: cleanName(comm) })),
     reasons: timeline.reasons.map(cleanName),
     wakers: {
       names: timeline.wakers.names.map(cleanName),

@@ -2,11 +2,15 @@
 
 import { button, el } from './dom.js';
 import { compileQuery } from './search.js';
-import { formatPercent } from './format.js';
+import { formatHalf, formatPercent } from './format.js';
+import { shortenName } from './names.js';
 
 const TABLE_ROW_PX = 28;
 const HEAD_PX = 32;
 const OVERSCAN_ROWS = 8;
+/** Width of a character of a name, and of all else in its cell. */
+const NAME_CHARACTER_PX = 7.23;
+const NAME_EXTRA_PX = 42;
 
 const COLUMNS = [
   { id: 'self', label: 'Self', title: 'Samples whose innermost frame is this function' },
@@ -33,6 +37,7 @@ export class FunctionTable {
   constructor(container, on) {
     this.on = on;
     this.rows = [];
+    this.intervals = null;
     this.current = 0;
     this.headers = Object.fromEntries(COLUMNS.map(({ id, label, title }) => (
       [id, el('div', { role: 'columnheader', class: `cell ${id}`, title }, button(label, () => on.sort(id)))])));
@@ -53,6 +58,7 @@ export class FunctionTable {
     const passes = (row) => query === null || query.test(row.name) || query.test(row.binary);
     this.rows = rows.filter(passes).sort(compareRows(sort, ascending));
     this.format = format;
+    this.intervals = null;
     this.current = 0;
     for (const [id, header] of Object.entries(this.headers)) {
       header.setAttribute('aria-sort', id !== sort ? 'none' : ascending ? 'ascending' : 'descending');
@@ -76,11 +82,18 @@ export class FunctionTable {
     }
   }
 
+  /** Characters that a name has room for: those of a function lose its scopes and arguments, not its end. */
+  #nameLength() {
+    const width = this.headers.name.clientWidth - NAME_EXTRA_PX;
+    return Math.max(12, Math.floor(width / NAME_CHARACTER_PX));
+  }
+
   #row(row, index) {
     const weight = (id) => el(
       'div',
       { role: 'cell', class: `cell ${id}` },
       el('span', { class: 'percent' }, formatPercent(row[`${id}Share`])),
+      el('span', { class: 'half-width', title: 'Half of the 95 % interval' }, this.#half(row.fn, id)),
       this.#bar(row[`${id}Share`]),
       el('small', {}, this.format(row[id])),
     );
@@ -96,7 +109,7 @@ export class FunctionTable {
         'div',
         { role: 'cell', class: 'cell name' },
         this.#swatch(row.colour),
-        button(row.name, () => this.on.find(row.fn), { class: `link${row.known ? '' : ' unknown'}`, title: `${row.name}\nShow in the graph`, tabindex: '-1' }),
+        button(shortenName(row.name, this.#nameLength()), () => this.on.find(row.fn), { class: `link${row.known ? '' : ' unknown'}`, title: `${row.name}\nShow in the graph`, tabindex: '-1' }),
       ),
       el('div', { role: 'cell', class: 'cell binary', title: row.binaryPath }, row.binary),
       el('div', { role: 'cell', class: 'cell act' }, button('⇅', () => this.on.open(row.fn), {
@@ -105,6 +118,17 @@ export class FunctionTable {
     );
     element.style.top = `${index * TABLE_ROW_PX}px`;
     return element;
+  }
+
+  /** Half of an interval, in points of percent. */
+  #half(fn, id) {
+    return this.intervals === null ? '' : formatHalf(this.intervals[id].half(fn));
+  }
+
+  /** Shows intervals as well: {self, total}, each with half(fn). */
+  showIntervals(intervals) {
+    this.intervals = intervals;
+    this.#render();
   }
 
   #bar(share) {

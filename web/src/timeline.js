@@ -3,11 +3,14 @@
 
 import { el } from './dom.js';
 import { formatCount, formatDuration } from './format.js';
+import { axisSteps } from './stripdata.js';
 import { ACTIVITIES, spanAt } from './switches.js';
 
 const LANE_PX = 20;
 const LANE_GAP_PX = 3;
 const LABEL_PX = 170;
+const LANE_AXIS_PX = 20;
+const LANE_FONT = '12px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace';
 /** A shorter range is not zoomed to. */
 const MIN_RANGE_NS = 100;
 /** A shorter way of the pointer is a click. */
@@ -64,7 +67,8 @@ export function renderActivities(container, paint) {
 }
 
 export class Timeline {
-  /** `on` has hover(span or -1, event) and range(text). */
+  /** `on` has hover(span or -1, event), range(text), and select(range or null), which is called instead of a change of
+   *  range where it is there. */
   constructor(scroller, timeline, on) {
     this.scroller = scroller;
     this.timeline = timeline;
@@ -73,9 +77,9 @@ export class Timeline {
     this.to = Math.max(timeline.spanNs, 1);
     this.dragFrom = null;
     this.canvas = el('canvas', { 'aria-hidden': 'true' });
-    const spacer = el('div', { class: 'spacer' }, this.canvas);
-    spacer.style.height = `${timeline.threads.length * LANE_PX}px`;
-    scroller.append(spacer);
+    this.lanes = [...timeline.threads.keys()];
+    this.spacer = el('div', { class: 'spacer' }, this.canvas);
+    scroller.append(this.spacer);
     this.context = this.canvas.getContext('2d', { alpha: false });
     new ResizeObserver(() => this.#draw()).observe(scroller);
     scroller.addEventListener('scroll', () => this.#draw(), { passive: true });
@@ -90,13 +94,23 @@ export class Timeline {
     this.canvas.addEventListener('pointerup', (event) => this.#drop(event.offsetX));
   }
 
-  show(paint) {
+  /** Shows the lanes of `threads` that are 1 (null: of all), within `range` (null: as it was). */
+  show(paint, threads = null, range = null) {
     this.paint = paint;
+    this.lanes = [...this.timeline.threads.keys()].filter((thread) => threads === null || threads[thread] === 1);
+    if (range !== null) {
+      [this.from, this.to] = range;
+    }
+    this.spacer.style.height = `${this.lanes.length * LANE_PX + LANE_AXIS_PX}px`;
     this.#draw();
   }
 
   /** Shows the whole recording. */
   whole() {
+    if (this.on.select) {
+      this.on.select(null);
+      return;
+    }
     this.#range(0, Math.max(this.timeline.spanNs, 1));
   }
 
@@ -113,7 +127,7 @@ export class Timeline {
     }
     const [a, b] = [this.#nsAt(Math.min(from, x)), this.#nsAt(Math.max(from, x))];
     if (b - a >= MIN_RANGE_NS) {
-      this.#range(a, b);
+      (this.on.select ?? (([from2, to2]) => this.#range(from2, to2)))([a, b]);
     }
   }
 
@@ -127,11 +141,11 @@ export class Timeline {
   }
 
   #spanUnder(event) {
-    const thread = Math.floor((event.offsetY + this.scroller.scrollTop) / LANE_PX);
-    if (event.offsetX < LABEL_PX || thread >= this.timeline.threads.length) {
+    const lane = Math.floor((event.offsetY - LANE_AXIS_PX + this.scroller.scrollTop) / LANE_PX);
+    if (event.offsetX < LABEL_PX || event.offsetY < LANE_AXIS_PX || lane >= this.lanes.length) {
       return -1;
     }
-    return spanAt(this.timeline, thread, this.#nsAt(event.offsetX));
+    return spanAt(this.timeline, this.lanes[lane], this.#nsAt(event.offsetX));
   }
 
   #draw() {
@@ -147,13 +161,35 @@ export class Timeline {
     context.fillStyle = paint.gap;
     context.fillRect(0, 0, width, height);
     const first = Math.floor(scroller.scrollTop / LANE_PX);
-    const last = Math.min(timeline.threads.length, Math.ceil((scroller.scrollTop + height) / LANE_PX));
-    for (let thread = first; thread < last; thread++) {
-      this.#drawLane(thread, thread * LANE_PX - scroller.scrollTop);
+    const last = Math.min(this.lanes.length, Math.ceil((scroller.scrollTop + height) / LANE_PX));
+    for (let lane = first; lane < last; lane++) {
+      this.#drawLane(this.lanes[lane], LANE_AXIS_PX + lane * LANE_PX - scroller.scrollTop);
     }
+    this.#drawAxis(width);
     const joined = timeline.grainNs > 0
       ? `; intervals shorter than ${formatDuration(timeline.grainNs)} are joined: a page holds ${formatCount(timeline.maxSpans)}` : '';
     this.on.range(`${formatDuration(this.from)} to ${formatDuration(this.to)}${joined}`);
+  }
+
+  /** Times above the lanes, which move under them. */
+  #drawAxis(width) {
+    const { context, paint } = this;
+    context.fillStyle = paint.gap;
+    context.fillRect(0, 0, width, LANE_AXIS_PX);
+    const { step } = axisSteps(this.to - this.from, Math.max(1, Math.floor(this.#width() / 110)));
+    const scale = this.#width() / (this.to - this.from);
+    context.fillStyle = paint.fadedText;
+    context.font = LANE_FONT;
+    context.textBaseline = 'middle';
+    context.fillRect(LABEL_PX, LANE_AXIS_PX - 2, this.#width(), 1);
+    for (let ns = Math.ceil(this.from / step) * step; ns <= this.to && step > 0; ns += step) {
+      const x = LABEL_PX + (ns - this.from) * scale;
+      context.fillRect(x, LANE_AXIS_PX - 7, 1, 6);
+      const text = ns === 0 ? '0' : formatDuration(ns).replace(/\.0+ /, ' ');
+      if (x + 4 + context.measureText(text).width < width) {
+        context.fillText(text, x + 4, LANE_AXIS_PX / 2);
+      }
+    }
   }
 
   #drawLane(thread, top) {
@@ -181,7 +217,7 @@ export class Timeline {
     context.fillStyle = paint.gap;
     context.fillRect(0, top, LABEL_PX, LANE_PX);
     context.fillStyle = paint.text;
-    context.font = '12px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace';
+    context.font = LANE_FONT;
     context.textBaseline = 'middle';
     context.fillText(timeline.threads[thread], 6, top + LANE_PX / 2, LABEL_PX - 12);
   }

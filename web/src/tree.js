@@ -60,13 +60,76 @@ export function mergeTree(profile) {
     folded: folded.slice(0, count),
     nodeOf,
   };
+  tree.rowNode = profile.rows.node.map((node) => (node < 0 ? 0 : nodeOf[node]));
+  tree.cut = false;
   tree.outermost = findOutermost(tree, keyCount / 2);
   return tree;
 }
 
+/** Nodes that a tree with groups at its root has at most; further ones count as their callers. */
+export const MAX_GROUPED_NODES = 1_500_000;
+
+/** The tree below one node for each group. `groupOf` is the group of each row, `base` the tree of all rows,
+ *  `rowNode` where the rows are in it; `groupKey(group)` is a key. */
+export function groupTree(base, rowNode, groupOf, groupCount, { groupKey, functionCount, max = MAX_GROUPED_NODES }) {
+  const size = Math.min(max, groupCount * base.count + 1);
+  const grown = { parent: [-1], key: [ALL], depth: [0], folded: [0] };
+  // A place counts where its stamp is that of the group.
+  const [place, stamp] = [new Int32Array(base.count), new Int32Array(base.count)];
+  const placed = new Int32Array(rowNode.length);
+  const way = [];
+  let cut = false;
+  for (const [group, rows] of rowsByGroup(groupOf, groupCount)) {
+    stamp[0] = group + 1;
+    place[0] = grown.parent.push(0) - 1;
+    grown.key.push(groupKey(group));
+    grown.depth.push(1);
+    grown.folded.push(0);
+    for (const row of rows) {
+      let at = rowNode[row];
+      for (; stamp[at] !== group + 1; at = base.parent[at]) {
+        way.push(at);
+      }
+      let above = place[at];
+      while (way.length > 0) {
+        const node = way.pop();
+        if (grown.parent.length < size + groupCount) {
+          grown.key.push(base.key[node]);
+          grown.depth.push(grown.depth[above] + 1);
+          grown.folded.push(base.folded[node]);
+          above = grown.parent.push(above) - 1;
+        } else {
+          cut = true;
+        }
+        place[node] = above;
+        stamp[node] = group + 1;
+      }
+      placed[row] = above;
+    }
+  }
+  const tree = {
+    count: grown.parent.length,
+    parent: Int32Array.from(grown.parent),
+    key: Int32Array.from(grown.key),
+    depth: Int32Array.from(grown.depth),
+    folded: Uint32Array.from(grown.folded),
+    rowNode: placed,
+    cut,
+  };
+  tree.outermost = findOutermost(tree, functionCount);
+  return tree;
+}
+
+/** Each group that has rows, with its rows. */
+function rowsByGroup(groupOf, groupCount) {
+  const rows = Array.from({ length: groupCount }, () => []);
+  groupOf.forEach((group, row) => rows[group].push(row));
+  return [...rows.entries()].filter(([, list]) => list.length > 0);
+}
+
 /** 1 for nodes whose function has no other frame further out: each stack counts once for a
  *  function that calls itself. */
-function findOutermost({ count, parent, key }, functionCount) {
+export function findOutermost({ count, parent, key }, functionCount) {
   const [firstChild, nextSibling] = [new Int32Array(count).fill(-1), new Int32Array(count).fill(-1)];
   for (let node = count - 1; node > 0; node--) {
     nextSibling[node] = firstChild[parent[node]];
@@ -113,8 +176,8 @@ export function weighTree(tree, rows, selection) {
   const [selfSamples, selfPeriod] = [new Float64Array(tree.count), new Float64Array(tree.count)];
   const selected = rowFilter(rows, selection);
   for (let row = 0; row < rows.node.length; row++) {
-    if (selected(row)) {
-      const node = rows.node[row] < 0 ? 0 : tree.nodeOf[rows.node[row]];
+    const node = tree.rowNode[row];
+    if (node >= 0 && selected(row)) {
       selfSamples[node] += rows.samples[row];
       selfPeriod[node] += rows.period[row];
     }
@@ -133,8 +196,12 @@ export function topDownGraph(tree, weights) {
   return { count, parent, key, depth, ...weights };
 }
 
-/** Keys from below the root down to `node`. */
+/** Keys from below the root down to `node`. In order of time a path can come again: there it is the node's
+ *  number. */
 export function pathTo(graph, node) {
+  if (graph.inTime) {
+    return node > 0 ? [node] : [];
+  }
   const path = [];
   for (let at = node; at > 0; at = graph.parent[at]) {
     path.push(graph.key[at]);
@@ -144,6 +211,9 @@ export function pathTo(graph, node) {
 
 /** The deepest node with samples along `path`; 0 where the path does not even begin. */
 export function findPath(graph, path) {
+  if (graph.inTime) {
+    return path.length > 0 && path[0] < graph.count ? path[0] : 0;
+  }
   let at = 0;
   let from = 1;
   for (const key of path) {

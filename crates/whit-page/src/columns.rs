@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 
 /// Appends `value` as LEB128: seven bits a byte, least significant first, bit 7 set on all but the
 /// last.
-fn push_varint(bytes: &mut Vec<u8>, mut value: u64) {
+pub(crate) fn push_varint(bytes: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         bytes.push(value as u8 | 0x80);
         value >>= 7;
@@ -27,13 +27,18 @@ pub(crate) fn plain(values: impl Iterator<Item = u64>) -> String {
 /// Differences to the number before (to 0 for the first), zigzag: 0, -1, 1, -2 become 0, 1, 2, 3.
 pub(crate) fn deltas(values: impl Iterator<Item = u32>) -> String {
     let mut bytes = Vec::new();
-    let mut before = 0i64;
-    for value in values.map(i64::from) {
-        let delta = value - before;
-        push_varint(&mut bytes, ((delta << 1) ^ (delta >> 63)) as u64);
-        before = value;
-    }
+    differences(values).for_each(|difference| push_varint(&mut bytes, difference));
     STANDARD.encode(bytes)
+}
+
+/// Differences in zigzag form.
+pub(crate) fn differences(values: impl Iterator<Item = u32>) -> impl Iterator<Item = u64> {
+    let mut before = 0i64;
+    values.map(i64::from).map(move |value| {
+        let delta = value - before;
+        before = value;
+        ((delta << 1) ^ (delta >> 63)) as u64
+    })
 }
 
 /// The reverse, for the tests of the round trip.

@@ -10,6 +10,7 @@ use whit_profile::warning::Warning;
 use whit_types::OutsideText;
 
 use super::merge::NO_NODE;
+use super::moments::MomentFacts;
 use super::switches::SwitchBlock;
 use super::tables::{Tables, bounded_name};
 use super::{HtmlError, MAX_WARNINGS, columns};
@@ -18,7 +19,7 @@ use whit_view::ledger_json::{LedgerJson, Names};
 use whit_view::warning::warning_text;
 
 /// Version of the block's layout.
-const LAYOUT: u32 = 1;
+const LAYOUT: u32 = 2;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -38,6 +39,7 @@ struct Page<'a> {
     frames: Frames,
     nodes: Nodes,
     rows: Rows,
+    cgroups: Vec<Cow<'a, str>>,
     losses: Losses,
     ledger: Option<PageLedger<'a>>,
     records: &'a [(String, u64)],
@@ -45,7 +47,7 @@ struct Page<'a> {
     warnings_left_off: usize,
     bounds: Bounds,
     #[serde(flatten)]
-    more: More,
+    more: &'a More,
 }
 
 /// Data that only some pages have.
@@ -55,6 +57,8 @@ pub(crate) struct More {
     pub(crate) switches: Option<SwitchBlock>,
     /// The view that the page opens with, where it is not the graph.
     pub(crate) start_view: Option<&'static str>,
+    /// When samples were taken; the columns are in a block of their own.
+    pub(crate) moments: Option<MomentFacts>,
 }
 
 #[derive(Serialize)]
@@ -116,6 +120,8 @@ struct Rows {
     event: String,
     thread: String,
     comm: String,
+    /// One more than the cgroup's index, 0 is none; empty where no row has one.
+    cgroup: String,
     node: String,
     samples: String,
     period: String,
@@ -154,14 +160,19 @@ struct Bounds {
 pub(crate) fn write(
     profile: &Profile,
     tables: &Tables<'_>,
-    more: More,
+    more: &More,
     title: &str,
     out: &mut dyn Write,
 ) -> Result<(), HtmlError> {
     Ok(json_strings::write_for_script(out, &page(profile, tables, more, title))?)
 }
 
-fn page<'a>(profile: &'a Profile, tables: &'a Tables<'_>, more: More, title: &'a str) -> Page<'a> {
+fn page<'a>(
+    profile: &'a Profile,
+    tables: &'a Tables<'_>,
+    more: &'a More,
+    title: &'a str,
+) -> Page<'a> {
     let dso = |d: &'a super::tables::PageDso<'_>| {
         (&*d.path, &*d.short_name, d.build_id.as_deref(), d.kind)
     };
@@ -180,6 +191,7 @@ fn page<'a>(profile: &'a Profile, tables: &'a Tables<'_>, more: More, title: &'a
         frames: frames(tables),
         nodes: nodes(tables),
         rows: rows(tables),
+        cgroups: profile.cgroups.iter().map(|cgroup| bounded_name(&cgroup.path)).collect(),
         losses: losses(profile),
         ledger: profile.ledger.as_ref().map(page_ledger),
         records: &profile.stats.by_type,
@@ -267,6 +279,11 @@ fn rows(tables: &Tables<'_>) -> Rows {
         event: columns::deltas(rows.iter().map(|r| r.event)),
         thread: columns::deltas(rows.iter().map(|r| r.thread)),
         comm: columns::deltas(rows.iter().map(|r| r.comm)),
+        cgroup: if rows.iter().any(|r| r.cgroup > 0) {
+            columns::deltas(rows.iter().map(|r| r.cgroup))
+        } else {
+            String::new()
+        },
         // NO_NODE wraps to 0.
         node: columns::deltas(rows.iter().map(|r| r.node.wrapping_add(1))),
         samples: columns::plain(rows.iter().map(|r| r.samples)),

@@ -89,8 +89,10 @@ fn drop_empty(merged: Merged, shares: &[f64]) -> Merged {
         let node = if row.node == NO_NODE { NO_NODE } else { kept.index[row.node as usize] };
         PageRow { node, ..*row }
     });
-    let (nodes, rows) = (kept.nodes, coalesce(rows.collect()));
-    Merged { frames: merged.frames, nodes, rows }
+    let rows = coalesce(rows.collect());
+    let node_of = renumbered(&merged.node_of, |node| kept.index[node]);
+    let nodes = kept.nodes;
+    Merged { frames: merged.frames, nodes, rows, node_of }
 }
 
 /// Nodes that stay, and where each of the old ones went.
@@ -117,6 +119,12 @@ impl<'a> Kept<'a> {
         self.index[node] = self.nodes.len() as u32;
         self.nodes.push(PageNode { parent: self.parent(node), frame: self.old[node].frame });
     }
+}
+
+/// The nodes of the profile at their new places.
+fn renumbered(node_of: &[u32], new: impl Fn(usize) -> u32) -> Vec<u32> {
+    let place = |&node: &u32| if node == NO_NODE { NO_NODE } else { new(node as usize) };
+    node_of.iter().map(place).collect()
 }
 
 fn fold_below(merged: &Merged, shares: &[f64], threshold: f64) -> Merged {
@@ -156,18 +164,17 @@ fn append_folds(
         kept.nodes.push(PageNode { parent, frame: first_frame + sizes.id(size) });
     }
     frames.extend(sizes.items.into_iter().map(|nodes| PageFrame::Folded { nodes }));
+    let place = |node: usize| match fold_of[node] {
+        NO_NODE => kept.index[node],
+        fold => first_fold + fold,
+    };
     let rows = merged.rows.iter().map(|row| {
-        let node = match row.node {
-            NO_NODE => NO_NODE,
-            node => match fold_of[node as usize] {
-                NO_NODE => kept.index[node as usize],
-                fold => first_fold + fold,
-            },
-        };
+        let node = if row.node == NO_NODE { NO_NODE } else { place(row.node as usize) };
         PageRow { node, ..*row }
     });
     let rows = coalesce(rows.collect());
-    Merged { frames, nodes: kept.nodes, rows }
+    let node_of = renumbered(&merged.node_of, place);
+    Merged { frames, nodes: kept.nodes, rows, node_of }
 }
 
 #[cfg(test)]
@@ -189,12 +196,14 @@ mod tests {
             event: node % 2,
             thread: 0,
             comm: 0,
+            cgroup: 0,
             node,
             samples,
             period,
         };
         let rows = coalesce(weights.iter().map(row).collect());
-        Merged { frames: (0..parents.len()).map(frame).collect(), nodes, rows }
+        let node_of = (0..parents.len() as u32).collect();
+        Merged { frames: (0..parents.len()).map(frame).collect(), nodes, rows, node_of }
     }
 
     fn sums(merged: &Merged) -> [(u64, u64); 2] {
@@ -241,9 +250,14 @@ mod tests {
                 seeds.iter().enumerate().map(|(i, s)| (i as u32, s.1, s.2)).collect();
             let merged = tree(&parents, &weights);
             let before = sums(&merged);
+            let merged_rows = merged.rows.clone();
             let (folded, _) = fold(merged, Bounds { max_nodes, max_rows: 1000 });
             prop_assert!(folded.nodes.len() <= max_nodes);
             prop_assert_eq!(sums(&folded), before);
+            for (old, &new) in folded.node_of.iter().enumerate() {
+                let has_samples = merged_rows.iter().any(|row| row.node == old as u32 && row.samples + row.period > 0);
+                prop_assert!(!has_samples || (new as usize) < folded.nodes.len());
+            }
             for (i, node) in folded.nodes.iter().enumerate() {
                 prop_assert!(node.parent == NO_NODE || (node.parent as usize) < i);
                 prop_assert!((node.frame as usize) < folded.frames.len());

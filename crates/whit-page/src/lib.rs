@@ -47,12 +47,14 @@ mod data;
 mod escape;
 mod fold;
 mod merge;
+mod moments;
 mod page;
 mod switches;
 mod tables;
 #[cfg(test)]
 mod tests;
 mod timeline;
+mod wall;
 
 use std::io::{self, Write};
 
@@ -65,6 +67,8 @@ pub const MAX_NODES: usize = 200_000;
 pub const MAX_ROWS: usize = 1_000_000;
 /// Threads that a page tells apart at most; the lightest beyond it are merged into one.
 pub const MAX_THREADS: usize = 20_000;
+/// Entries of time, row and CPU that a page holds at most; above it, the buckets of time become longer.
+pub const MAX_ENTRIES: usize = 2_000_000;
 /// Longest function, file, binary or command name embedded, in bytes; longer ones end in `…`.
 pub const MAX_NAME_BYTES: usize = 4096;
 /// Warnings that a page lists at most.
@@ -85,6 +89,8 @@ pub struct HtmlOptions {
     pub max_rows: usize,
     /// Bound on threads, [`MAX_THREADS`] by default.
     pub max_threads: usize,
+    /// Bound on entries of time, [`MAX_ENTRIES`] by default.
+    pub max_entries: usize,
     /// Opens with the context switches, where there are any.
     pub begins_with_switches: bool,
 }
@@ -96,6 +102,7 @@ impl Default for HtmlOptions {
             max_nodes: MAX_NODES,
             max_rows: MAX_ROWS,
             max_threads: MAX_THREADS,
+            max_entries: MAX_ENTRIES,
             begins_with_switches: false,
         }
     }
@@ -172,12 +179,19 @@ pub fn write_html_with_switches(
     if let Some(switches) = switches {
         check::check_switches(profile, switches)?;
     }
+    let with_waits = switches.and_then(|switches| wall::with_waits(profile, switches));
+    let profile = with_waits.as_ref().unwrap_or(profile);
+    let tables = tables::build(profile, options);
+    let (entries, facts) = moments::build(profile, switches, &tables, options.max_entries).unzip();
     let switches = switches.map(|switches| switches::block(profile, switches));
     let start_view = switches.is_some() && options.begins_with_switches;
-    let more = data::More { switches, start_view: start_view.then_some("switches") };
-    let tables = tables::build(profile, options);
+    let start_view = start_view.then_some("switches");
+    let more = data::More { switches, start_view, moments: facts };
     let title = page_title(profile, options);
-    page::write(&title, out, |out| data::write(profile, &tables, more, &title, out))?;
+    page::write(&title, out, |name, out| match name {
+        "moments" => Ok(entries.iter().try_for_each(|entries| entries.write(out))?),
+        _ => data::write(profile, &tables, &more, &title, out),
+    })?;
     Ok(tables.summary())
 }
 

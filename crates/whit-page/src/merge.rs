@@ -1,10 +1,10 @@
 //! Reduces a profile to the distinctions that the page makes.
 //!
 //! Frames lose their address (function, file and line remain), nodes that then are the same call
-//! are merged, CPUs are merged, and the lightest threads beyond the bound become one.
+//! are merged, and the lightest threads beyond the bound become one.
 
 use rustc_hash::FxHashMap;
-use whit_profile::model::{CallNode, FileId, Frame, FunctionId, NodeId, Profile};
+use whit_profile::model::{CallNode, FileId, Frame, FunctionId, NodeId, Profile, SampleRow};
 
 /// The meaning of a node of the page.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -38,14 +38,16 @@ pub(crate) struct PageRow {
     pub(crate) event: u32,
     pub(crate) thread: u32,
     pub(crate) comm: u32,
+    /// One more than the cgroup's index, 0 for none.
+    pub(crate) cgroup: u32,
     pub(crate) node: u32,
     pub(crate) samples: u64,
     pub(crate) period: u64,
 }
 
 impl PageRow {
-    fn key(&self) -> (u32, u32, u32, u32) {
-        (self.event, self.thread, self.comm, self.node)
+    pub(crate) fn key(&self) -> (u32, u32, u32, u32, u32) {
+        (self.event, self.thread, self.comm, self.cgroup, self.node)
     }
 }
 
@@ -55,6 +57,8 @@ pub(crate) struct Merged {
     pub(crate) frames: Vec<PageFrame>,
     pub(crate) nodes: Vec<PageNode>,
     pub(crate) rows: Vec<PageRow>,
+    /// For each node of the profile its node here; [`NO_NODE`] where it leads to no sample.
+    pub(crate) node_of: Vec<u32>,
 }
 
 /// Numbers things in the order of their first appearance.
@@ -91,14 +95,23 @@ pub(crate) fn merge(profile: &Profile) -> Merged {
         event: row.event.0,
         thread: row.thread.0,
         comm: row.comm.0,
+        cgroup: cgroup_of(profile, row),
         node: if row.node == NodeId::NONE { NO_NODE } else { node_ids[row.node.index()] },
         samples: row.samples,
         period: row.period,
     });
-    Merged { frames: frames.items, nodes: nodes.items, rows: coalesce(rows.collect()) }
+    let rows = coalesce(rows.collect());
+    Merged { frames: frames.items, nodes: nodes.items, rows, node_of: node_ids }
 }
 
-/// Sorts rows by event, thread, comm and node, and adds up those that are the same in all four.
+/// [`PageRow::cgroup`] of a row.
+pub(crate) fn cgroup_of(profile: &Profile, row: &SampleRow) -> u32 {
+    let cgroup = profile.facets_of(row).and_then(|facets| facets.cgroup);
+    // An index that the profile does not have is none.
+    cgroup.filter(|id| id.index() < profile.cgroups.len()).map_or(0, |id| id.0 + 1)
+}
+
+/// Sorts rows by event, thread, comm, cgroup and node, and adds up those that are the same in all.
 pub(crate) fn coalesce(mut rows: Vec<PageRow>) -> Vec<PageRow> {
     rows.sort_unstable_by_key(PageRow::key);
     rows.dedup_by(|row, kept| {

@@ -17,22 +17,31 @@ const MODULES: &[(&str, &str)] = &[
     ("format.js", include_str!("../../../web/src/format.js")),
     ("names.js", include_str!("../../../web/src/names.js")),
     ("decode.js", include_str!("../../../web/src/decode.js")),
+    ("moments.js", include_str!("../../../web/src/moments.js")),
     ("switches.js", include_str!("../../../web/src/switches.js")),
     ("tree.js", include_str!("../../../web/src/tree.js")),
+    ("transforms.js", include_str!("../../../web/src/transforms.js")),
+    ("timeorder.js", include_str!("../../../web/src/timeorder.js")),
+    ("grouping.js", include_str!("../../../web/src/grouping.js")),
+    ("estimate.js", include_str!("../../../web/src/estimate.js")),
     ("invert.js", include_str!("../../../web/src/invert.js")),
     ("functions.js", include_str!("../../../web/src/functions.js")),
     ("layout.js", include_str!("../../../web/src/layout.js")),
     ("search.js", include_str!("../../../web/src/search.js")),
     ("colors.js", include_str!("../../../web/src/colors.js")),
     ("state.js", include_str!("../../../web/src/state.js")),
+    ("stripdata.js", include_str!("../../../web/src/stripdata.js")),
     ("model.js", include_str!("../../../web/src/model.js")),
     ("dom.js", include_str!("../../../web/src/dom.js")),
     ("flame.js", include_str!("../../../web/src/flame.js")),
     ("theme.js", include_str!("../../../web/src/theme.js")),
     ("popups.js", include_str!("../../../web/src/popups.js")),
     ("table.js", include_str!("../../../web/src/table.js")),
+    ("calltree.js", include_str!("../../../web/src/calltree.js")),
     ("switchtable.js", include_str!("../../../web/src/switchtable.js")),
     ("timeline.js", include_str!("../../../web/src/timeline.js")),
+    ("strip.js", include_str!("../../../web/src/strip.js")),
+    ("transformbar.js", include_str!("../../../web/src/transformbar.js")),
     ("facts.js", include_str!("../../../web/src/facts.js")),
     ("controls.js", include_str!("../../../web/src/controls.js")),
     ("frametip.js", include_str!("../../../web/src/frametip.js")),
@@ -77,24 +86,20 @@ fn content_security_policy(style: &str, script: &str) -> String {
     )
 }
 
-/// Writes the page; `data` writes the JSON block.
+/// Writes the page; `block` writes the blocks of data: `data` in JSON, and `moments` in base64.
 pub(crate) fn write(
     title: &str,
     out: &mut dyn Write,
-    data: impl FnOnce(&mut dyn Write) -> Result<(), HtmlError>,
+    mut block: impl FnMut(&str, &mut dyn Write) -> Result<(), HtmlError>,
 ) -> Result<(), HtmlError> {
     let script = join_modules(MODULES);
-    let mut data = Some(data);
     let mut rest = TEMPLATE;
     while let Some((before, after)) = rest.split_once("{{") {
         let (name, after) = after.split_once("}}").unwrap_or((after, ""));
         out.write_all(before.as_bytes())?;
-        match (name, data.take()) {
-            ("data", Some(data)) => data(out)?,
-            (name, kept) => {
-                data = kept;
-                out.write_all(fill(name, title, &script).as_bytes())?;
-            }
+        match name {
+            "data" | "moments" => block(name, out)?,
+            _ => out.write_all(fill(name, title, &script).as_bytes())?,
         }
         rest = after;
     }
@@ -155,13 +160,13 @@ mod tests {
         let placeholders = TEMPLATE.split("{{").skip(1);
         let names = placeholders.map(|rest| rest.split_once("}}").expect("closed").0);
         let names: Vec<_> = names.collect();
-        assert_eq!(names, ["csp", "title", "style", "data", "script"]);
+        assert_eq!(names, ["csp", "title", "style", "data", "moments", "script"]);
     }
 
     #[test]
     fn nothing_is_loaded_from_elsewhere() {
         let mut page = Vec::new();
-        write("t", &mut page, |_| Ok(())).expect("a Vec takes all");
+        write("t", &mut page, |_, _| Ok(())).expect("a Vec takes all");
         let page = String::from_utf8(page).expect("the page is UTF-8");
         for reference in ["http://", "https://", "src=", "@import", "url(", "fetch(", "import("] {
             assert!(!page.contains(reference), "the page contains {reference}");

@@ -9,6 +9,7 @@ use super::fold::{Bounds, fold};
 use super::merge::{
     Interner, Merged, PageFrame, PageNode, PageRow, bound_threads, coalesce, merge,
 };
+use super::wall;
 use super::{HtmlOptions, MAX_NAME_BYTES, PageSummary};
 
 /// Bits of [`FrameColumns::flags`].
@@ -69,6 +70,10 @@ pub(crate) struct Tables<'a> {
     pub(crate) frames: Vec<FrameColumns>,
     pub(crate) nodes: Vec<PageNode>,
     pub(crate) rows: Vec<PageRow>,
+    /// For each thread of the profile its index here.
+    pub(crate) thread_of: Vec<u32>,
+    /// For each node of the profile its index here, or [`NO_NODE`](super::merge::NO_NODE).
+    pub(crate) node_of: Vec<u32>,
     nodes_before: usize,
     fold_threshold: Option<f64>,
     threads_merged: usize,
@@ -118,6 +123,8 @@ pub(crate) fn build<'a>(profile: &'a Profile, options: &HtmlOptions) -> Tables<'
         frames: Vec::new(),
         nodes: merged.nodes.clone(),
         rows: merged.rows.clone(),
+        thread_of: thread_index.clone(),
+        node_of: merged.node_of.clone(),
         nodes_before,
         fold_threshold,
         threads_merged,
@@ -196,7 +203,7 @@ fn page_dso(profile: &Profile, dso: Option<whit_profile::model::DsoId>) -> PageD
             DsoKind::KernelModule => "module",
             DsoKind::Vdso => "vdso",
             DsoKind::Jit => "jit",
-            DsoKind::Unknown => "unknown",
+            DsoKind::Unknown => wall::kind_of(dso.path.exact()).unwrap_or("unknown"),
         },
     }
 }

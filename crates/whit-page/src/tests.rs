@@ -1,13 +1,17 @@
 //! The whole page: the embedded data equals the profile.
 
 use std::collections::BTreeMap;
+use std::io::Read;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use flate2::read::ZlibDecoder;
 use proptest::prelude::*;
 use serde_json::Value;
 use whit_perfdata::ledger::{Ledger, PmiLedger, PmiMeasurement};
 use whit_profile::model::*;
 use whit_profile::warning::Warning;
-use whit_types::{Pid, Svma, Tid, TimestampNs, is_escaped};
+use whit_types::{CpuId, Pid, Svma, Tid, TimestampNs, is_escaped};
 
 use super::columns::decode;
 use super::*;
@@ -113,6 +117,63 @@ fn stacks_of_page(data: &Value) -> BTreeMap<StackKey, (u64, u64)> {
     stacks
 }
 
+/// The columns of time: bucket, row, CPU, samples and period of each entry.
+fn entries(page: &str, count: usize) -> Vec<[u64; 5]> {
+    let start = "<script type=\"application/octet-stream\" id=\"moments\">";
+    let rest = page.split_once(start).expect("the page has columns of time").1;
+    let block = rest.split_once("</script").expect("the block ends").0;
+    let compressed = STANDARD.decode(block).expect("base64");
+    let mut bytes = Vec::new();
+    ZlibDecoder::new(&compressed[..]).read_to_end(&mut bytes).expect("zlib");
+    let numbers = decode::plain(&STANDARD.encode(bytes));
+    assert_eq!(numbers.len(), 5 * count);
+    let mut columns: Vec<Vec<u64>> = numbers.chunks(count.max(1)).map(<[u64]>::to_vec).collect();
+    for column in columns.iter_mut().take(2) {
+        let mut before = 0i64;
+        for value in column {
+            before += (*value >> 1) as i64 ^ -((*value & 1) as i64);
+            *value = before as u64;
+        }
+    }
+    (0..count).map(|i| [0, 1, 2, 3, 4].map(|column| columns[column][i])).collect()
+}
+
+/// A random profile whose samples have times: `seeds` are as those of `profile_of`.
+fn timed_profile(seeds: &[(u32, u64, u64)]) -> Profile {
+    let mut profile = profile_of(seeds);
+    let mut samples = Vec::new();
+    for (row, (index, &(seed, ..))) in profile.rows.iter_mut().zip(seeds.iter().enumerate()) {
+        row.samples = row.samples % 4 + 1;
+        row.period = 10 * row.samples;
+        for number in 0..row.samples {
+            let time = TimestampNs(u64::from(seed) * 1_000 + number * 1_000_000_000_000);
+            let cpu = (seed % 3 > 0).then_some(CpuId(seed % 3));
+            samples.push(SingleSample { time, row: index as u32, cpu, period: 10 });
+        }
+    }
+    samples.sort_unstable();
+    profile.singles = Some(Singles { samples, ..Singles::default() });
+    profile
+}
+
+#[test]
+fn a_profile_without_times_has_no_columns_of_time() {
+    let (page, _) = page(&profile_of(&[(1, 1, 1)]), &HtmlOptions::default());
+    assert_eq!(data(&page)["moments"], Value::Null);
+    assert!(page.contains("id=\"moments\"></script>"));
+}
+
+#[test]
+fn more_entries_than_the_bound_make_longer_buckets_and_the_page_says_so() {
+    let seeds: Vec<_> = (0..3000u32).map(|i| (i.wrapping_mul(2_654_435_761), 3, 1)).collect();
+    let options = HtmlOptions { max_entries: 4_000, ..HtmlOptions::default() };
+    let (page, _) = page(&timed_profile(&seeds), &options);
+    let facts = &data(&page)["moments"];
+    let ns = |name: &str| facts[name].as_u64().expect("a number");
+    assert!(ns("count") <= 4_000 && ns("bucketNs") > ns("wantedBucketNs"), "{facts}");
+    assert_eq!(ns("maxEntries"), 4_000);
+}
+
 /// A profile out of random numbers; hostile names included.
 fn profile_of(seeds: &[(u32, u64, u64)]) -> Profile {
     let name = |i: u32| match i % 7 {
@@ -190,7 +251,7 @@ fn hostile_names_stay_text() {
             && !page.contains("alert(1)><!--")
             && !page.contains(|c| is_escaped(c) && c != '\n')
     );
-    assert_eq!(page.matches("</script>").count(), 2, "the page's own two blocks");
+    assert_eq!(page.matches("</script>").count(), 3, "the page's own three blocks");
     let data = data(&page);
     assert!(data["warnings"][0].as_str().is_some_and(|text| text.starts_with(HOSTILE)));
     assert_eq!(data["recording"]["cmdline"][0], HOSTILE);
@@ -337,6 +398,29 @@ fn two_hundred_thousand_nodes_stay_small() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn columns_of_time_add_up_to_the_rows(
+        seeds in prop::collection::vec((any::<u32>(), 1u64..1 << 20, 0u64..1 << 50), 1..300),
+        max_nodes in 5usize..400,
+        max_threads in 1usize..6,
+    ) {
+        let profile = timed_profile(&seeds);
+        let options = HtmlOptions { max_nodes, max_threads, ..HtmlOptions::default() };
+        let (page, _) = page(&profile, &options);
+        let data = data(&page);
+        let facts = &data["moments"];
+        let count = facts["count"].as_u64().expect("a count") as usize;
+        let (samples, period) = (column(&data, "rows", "samples"), column(&data, "rows", "period"));
+        let mut sums = vec![(0, 0); samples.len()];
+        let last_bucket = facts["spanNs"].as_u64().expect("ns") / facts["bucketNs"].as_u64().expect("ns");
+        for [bucket, row, cpu, samples, period] in entries(&page, count) {
+            prop_assert!(bucket <= last_bucket && cpu <= 3);
+            let sum = &mut sums[row as usize];
+            *sum = (sum.0 + samples, sum.1 + period);
+        }
+        prop_assert_eq!(sums, samples.into_iter().zip(period).collect::<Vec<_>>());
+    }
+
     #[test]
     fn embedded_stacks_are_those_of_the_profile(
         seeds in prop::collection::vec((any::<u32>(), 1u64..1 << 20, 0u64..1 << 50), 0..300),

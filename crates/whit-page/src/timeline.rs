@@ -20,6 +20,8 @@ const MAX_REASON_FRAMES: usize = 12;
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TimelineColumns {
     threads: Vec<String>,
+    /// Process, thread and comm of each, as the page's selectors have them.
+    ids: Vec<(i32, i32, String)>,
     reasons: Vec<String>,
     wakers: WakerColumns,
     thread: String,
@@ -69,8 +71,15 @@ pub(crate) fn columns(stacks: Stacks<'_>, switches: &Switches) -> TimelineColumn
         })
         .collect();
     let column = |value: &dyn Fn(&TimelineSpan) -> u64| columns::plain(all.iter().map(value));
+    let mut ids = vec![(0, 0, String::new()); threads.values.len()];
+    for (thread, place) in &threads.numbers {
+        let info = &profile.threads[thread.index()];
+        let comm = bounded_name(&profile.comms[info.comm.index()]).into_owned();
+        ids[*place as usize] = (info.pid.0, info.tid.0, comm);
+    }
     TimelineColumns {
         threads: threads.values,
+        ids,
         reasons: reasons.texts.values,
         wakers: wakers.columns(),
         thread: columns::plain(thread.into_iter()),

@@ -8,8 +8,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use whit_page::{HtmlOptions, write_html_with_switches};
 use whit_perfdata::existing::{Existing, existing};
+use whit_perfdata::reader::Recording;
 use whit_profile::model::Profile;
 use whit_profile::switches::Switches;
+use whit_profile::{LoadOptions, SinglesWanted};
 
 /// A page is readable like any new file, as far as the user's mask allows.
 const PAGE_MODE: u32 = 0o666;
@@ -23,6 +25,16 @@ pub(crate) fn tell(path: &Path) -> Result<()> {
 /// Refuses what would be refused after the recording was read.
 pub(crate) fn check(path: &Path) -> Result<()> {
     output::check_no_recording(path)
+}
+
+/// Has the loader keep what a page shows beside a report: the time of samples, and, where no text tells rows apart
+/// by their parts, their cgroups.
+pub(crate) fn load(recording: &Recording, options: &mut LoadOptions, is_alone: bool) {
+    // Rows by stretches of time have their times already, in a length that the user chose.
+    if options.facets.time_quantum_ns.is_none() {
+        options.singles = Some(SinglesWanted::Few);
+    }
+    options.facets.cgroup |= is_alone && whit_profile::tells_cgroups(recording);
 }
 
 /// Writes a profile, with its context switches where they were loaded, as one page.

@@ -229,6 +229,9 @@ impl ReportArgs {
             options.facets.parallelism = true;
         }
         self.rows.load(recording, &mut options)?;
+        if self.html.is_some() {
+            page::load(recording, &mut options, !self.wants_text());
+        }
         options.blocks = hists.intervals && !self.cgroup_tree;
         Ok(options)
     }

@@ -113,7 +113,10 @@ pub(crate) fn run(args: &SwitchesArgs) -> Result<u8> {
 }
 
 fn load(args: &SwitchesArgs, recording: &Recording) -> Result<(Profile, Switches)> {
-    let options = args.load.options(recording)?;
+    let mut options = args.load.options(recording)?;
+    if args.html.is_some() {
+        page::load(recording, &mut options, !args.json && !args.wants_text());
+    }
     let max_spans = if args.html.is_some() { MAX_SPANS } else { 0 };
     let waits = args.waits.filter()?;
     let run_queue = args.run_queue || args.json;

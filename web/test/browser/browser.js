@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 const CANDIDATES = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
-const ARGUMENTS = [
+export const ARGUMENTS = [
   '--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
   '--disable-background-networking', '--disable-component-update', '--disable-sync',
 ];
@@ -17,6 +17,11 @@ const ARGUMENTS = [
 export function findChromium() {
   const { CHROMIUM } = process.env;
   return (CHROMIUM ? [CHROMIUM] : CANDIDATES).find((path) => existsSync(path));
+}
+
+/** Waits until the page has read its data. */
+export async function ready(page) {
+  await page.waitForSelector('html[data-state=ready]');
 }
 
 export class Browser {
@@ -59,6 +64,7 @@ export class Browser {
     await page.emulateMedia({ colorScheme: 'light', reducedMotion: 'reduce', ...options });
     await page.goto(`${pathToFileURL(join(process.env.WHIT_TEST_PAGES, `${name}.html`))}${fragment}`);
     try {
+      await ready(page);
       await check(page);
       const left = complaints.filter((complaint) => allow === null || !allow.test(complaint));
       assert.deepEqual(left, [], 'the page complains of nothing');

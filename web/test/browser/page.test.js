@@ -27,10 +27,11 @@ async function keys(page, ...names) {
   }
 }
 
-const crumbs = (page) => page.locator('#breadcrumb button').allInnerTexts();
+/** Whole names of the frames in the line above the graph. */
+const crumbs = (page) => page.locator('#breadcrumb button').evaluateAll((buttons) => buttons.map(({ title }) => title));
 
 test('losses, cost and warnings are in view, whatever the view', () => open('server', '', async (page) => {
-  for (const view of ['graph', 'functions', 'sandwich', 'recording']) {
+  for (const view of ['graph', 'tree', 'functions', 'sandwich', 'recording']) {
     await page.click(`[data-view=${view}]`);
     assert.ok(await page.locator(`#view-${view}`).isVisible());
     const losses = await textOf(page, '#losses');
@@ -69,14 +70,14 @@ test('search marks frames and sums what matches', () => open('server', '', async
   assert.equal((await pixelsOf(page, '#flame canvas'))[match] ?? 0, 0);
 }));
 
-test('zoom by key; the address holds it; back leads back', () => open('server', '', async (page) => {
+test('zoom by key; the address holds it; back leads back', () => open('server', '#root=none', async (page) => {
   await keys(page, 'ArrowUp', 'ArrowUp', 'ArrowUp', 'ArrowUp');
   await untilText(page, '#status', /execute_native_thread_routine.*\d+\.\d\d %, [\d,]+ samples/);
   await page.keyboard.press('Enter');
   const path = ['all', '__clone3', 'start_thread', 'std::execute_native_thread_routine(void*)'];
   assert.deepEqual(await crumbs(page), path);
   const link = page.url();
-  assert.match(link, /#zoom=/);
+  assert.match(link, /zoom=/);
   await page.goto('about:blank');
   await page.goto(link);
   assert.deepEqual(await crumbs(page), path, 'a link shows the same');
@@ -90,7 +91,7 @@ test('zoom by key; the address holds it; back leads back', () => open('server', 
   assert.deepEqual(await crumbs(page), ['all']);
 }));
 
-test('zoom by click; a frame tells what it is', () => open('server', '#shape=icicle', async (page) => {
+test('zoom by click; a frame tells what it is', () => open('server', '#root=none&shape=icicle', async (page) => {
   const box = await page.locator('#flame canvas').boundingBox();
   // Row 7 of the icicle begins with kv::Store::get.
   const [x, y] = [box.x + 40, box.y + 7.5 * 19];
@@ -109,10 +110,10 @@ test('zoom by click; a frame tells what it is', () => open('server', '#shape=ici
 
 test('bottom-up begins with the functions that run', () => open('server', '', async (page) => {
   await page.click('[data-view=functions]');
-  const hottest = await textOf(page, '.table-row[aria-rowindex="2"] .link');
-  const share = await textOf(page, '.table-row[aria-rowindex="2"] .self .percent');
+  const hottest = (await page.locator('#function-table .table-row[aria-rowindex="2"] .link').getAttribute('title')).split('\n')[0];
+  const share = await textOf(page, '#function-table .table-row[aria-rowindex="2"] .self .percent');
   await page.click('[data-view=graph]');
-  await page.click('[data-stacks=bottom-up]');
+  await page.click('#view-graph [data-stacks=bottom-up]');
   await keys(page, 'ArrowUp', 'ArrowUp');
   const status = await textOf(page, '#status');
   assert.ok(status.startsWith(`${hottest}: ${share}`), `${status} for ${hottest} ${share}`);
@@ -123,7 +124,7 @@ test('bottom-up begins with the functions that run', () => open('server', '', as
   assert.deepEqual(await crumbs(page), ['all']);
 }));
 
-test('events, processes, threads and comms select', () => open('server', '', async (page) => {
+test('events, processes, threads and comms select', () => open('server', '#root=none', async (page) => {
   assert.match(await textOf(page, '#selected'), /^6,677 samples · 20\.4 G cycles:P$/);
   await page.selectOption('#process', '5120');
   assert.match(await textOf(page, '#process option:checked'), /^node \(5120\) · 3\.\d\d %$/);
@@ -151,33 +152,33 @@ test('events, processes, threads and comms select', () => open('server', '', asy
 }));
 
 test('the table sorts, filters and leads to the graph', () => open('server', '#view=functions', async (page) => {
-  const first = () => textOf(page, '.table-row[aria-rowindex="2"] .link');
-  await page.click('.table-head .total button');
-  assert.equal(await page.locator('.table-head .total').getAttribute('aria-sort'), 'descending');
+  const first = () => textOf(page, '#function-table .table-row[aria-rowindex="2"] .link');
+  await page.click('#function-table .table-head .total button');
+  assert.equal(await page.locator('#function-table .table-head .total').getAttribute('aria-sort'), 'descending');
   assert.equal(await first(), '__clone3');
-  await page.click('.table-head .name button');
-  assert.equal(await page.locator('.table-head .name').getAttribute('aria-sort'), 'ascending');
+  await page.click('#function-table .table-head .name button');
+  assert.equal(await page.locator('#function-table .table-head .name').getAttribute('aria-sort'), 'ascending');
   await page.fill('#filter', 'libzstd');
   await untilText(page, '#function-count', /^2 of 1,006 functions$/);
   assert.equal(await first(), 'ZSTD_compressBlock_doubleFast');
-  await page.click('.table-row[aria-rowindex="2"] .link');
+  await page.click('#function-table .table-row[aria-rowindex="2"] .link');
   assert.ok(await page.locator(FLAME).isVisible());
   assert.equal(await page.inputValue('#search'), '^ZSTD_compressBlock_doubleFast$');
   await untilText(page, '#matched', /^matched 5\.56 % of total$/);
 }));
 
 test('only the rows in view are elements, and keys move among all', () => open('server', '#view=functions', async (page) => {
-  const rows = await page.locator('.table-row').count();
+  const rows = await page.locator('#function-table .table-row').count();
   assert.ok(rows > 10 && rows < 80, `${rows} rows`);
-  await page.focus('.table-scroller');
+  await page.focus('#function-table .table-scroller');
   await page.keyboard.press('End');
-  await page.waitForSelector('.table-row.current[aria-rowindex="1007"]');
+  await page.waitForSelector('#function-table .table-row.current[aria-rowindex="1007"]');
   await page.keyboard.press('s');
   assert.ok(await page.locator('#view-sandwich').isVisible());
 }));
 
 test('callers and callees of a function', () => open('server', '#view=functions&filter=Store::put', async (page) => {
-  await page.click('.table-row[aria-rowindex="2"] .act button');
+  await page.click('#function-table .table-row[aria-rowindex="2"] .act button');
   assert.match(await textOf(page, '#center'), /kv::Store::put[^]*kvstored · self 0 % \(0\) · with callees 11\.93 % \(2\.43 G\)/);
   await page.focus('#callers');
   await page.keyboard.press('ArrowUp');
@@ -221,7 +222,7 @@ test('light and dark: the system\'s, or chosen and kept', () => open('server', '
   await page.waitForFunction(() => document.documentElement.dataset.theme === 'light');
 }, { colorScheme: 'dark' }));
 
-test('a function\'s name goes to the clipboard', () => open('server', '', async (page) => {
+test('a function\'s name goes to the clipboard', () => open('server', '#root=none', async (page) => {
   await keys(page, 'ArrowUp', 'ArrowUp', 'ArrowUp', 'ArrowUp', 'c');
   await untilText(page, '.notice', /^Function name copied$/);
   await page.keyboard.press('m');
@@ -232,7 +233,7 @@ test('a function\'s name goes to the clipboard', () => open('server', '', async 
   assert.equal(await page.inputValue('#search'), '__clone3;start_thread;std::execute_native_thread_routine(void*)');
 }));
 
-test('a frame has a menu', () => open('server', '#shape=icicle', async (page) => {
+test('a frame has a menu', () => open('server', '#root=none&shape=icicle', async (page) => {
   const box = await page.locator('#flame canvas').boundingBox();
   await page.mouse.click(box.x + 40, box.y + 7.5 * 19, { button: 'right' });
   await untilText(page, '.menu', /kv::Store::get[^]*Zoom[^]*Copy stack[^]*Copy function name[^]*Search[^]*Callers and callees/);
@@ -244,11 +245,12 @@ test('a frame has a menu', () => open('server', '#shape=icicle', async (page) =>
 }));
 
 test('hostile names are text, everywhere', () => open('hostile', '', async (page) => {
-  for (const view of ['graph', 'functions', 'sandwich', 'recording']) {
+  for (const view of ['graph', 'tree', 'functions', 'sandwich', 'recording']) {
     await page.click(`[data-view=${view}]`);
   }
   await page.click('[data-view=graph]');
   await page.click('#warnings summary');
+  await page.locator('#flame').scrollIntoViewIfNeeded();
   const box = await page.locator('#flame canvas').boundingBox();
   for (let row = 1; row < 10; row++) {
     await page.mouse.move(box.x + 20, box.y + box.height - 19 * row - 8);
@@ -258,10 +260,10 @@ test('hostile names are text, everywhere', () => open('hostile', '', async (page
   assert.deepEqual(await crumbs(page), ['all', '</script><img src=x onerror="window.pwned = 1">']);
   assert.equal(await page.evaluate(() => window.pwned), undefined);
   assert.equal(await page.locator('img, iframe, object, embed').count(), 0);
-  assert.equal(await page.locator('script').count(), 2);
+  assert.equal(await page.locator('script').count(), 3);
   assert.match(await page.title(), /^<\/script><img src=x/);
   await page.click('[data-view=functions]');
-  const names = await page.locator('.table-row .link').allInnerTexts();
+  const names = await page.locator('#function-table .table-row .link').allInnerTexts();
   assert.ok(names.includes('std::vector<int>::operator<<(std::vector<int> const&)'));
   assert.ok(names.includes('{{script}} ${window.pwned = 6} &lt;b&gt;'));
   assert.ok(names.includes('\\u{202e}gnp.exe\\x00\\x07'), 'a name cannot reorder the text around it');
@@ -316,7 +318,7 @@ test('an empty page says so in each view', () => open('empty', '', async (page) 
 
 test('a page with more than it holds says what was folded', () => open('large', '', async (page) => {
   await untilText(page, '#warnings', /This page holds 158,198 of 313,289 call tree nodes: subtrees below 0\.006 % of every event are folded/);
-  await page.click('[data-stacks=bottom-up]');
+  await page.click('#view-graph [data-stacks=bottom-up]');
   await keys(page, 'ArrowUp', 'ArrowUp', 'ArrowRight', 'Enter');
   assert.equal((await crumbs(page)).length, 2);
   await page.selectOption('#thread', { index: 3 });
@@ -340,7 +342,7 @@ test('a fragment out of another recording does no harm', () => open(
 
 test('a narrow window needs no scrolling sideways', () => open('server', '', async (page) => {
   await page.setViewportSize({ width: 400, height: 800 });
-  for (const view of ['graph', 'functions', 'sandwich', 'recording']) {
+  for (const view of ['graph', 'tree', 'functions', 'sandwich', 'recording']) {
     await page.click(`[data-view=${view}]`);
     const [scroll, inner] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
     assert.ok(scroll <= inner, `${view}: ${scroll} > ${inner}`);

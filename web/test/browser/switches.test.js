@@ -21,12 +21,12 @@ const open = (name, fragment, check, options) => browser.with(name, fragment, ch
 const stacks = async (page) => (await page.locator('#switch-table td.stack').allInnerTexts()).map((text) => text.replace(/[▸▾]/, '').trim());
 
 /** Width of the labels in front of the lanes, and height of a lane. */
-const [LABEL_PX, LANE_PX] = [170, 20];
+const [LABEL_PX, LANE_PX, AXIS_PX] = [170, 20, 20];
 
 /** Where a thread's lane is at a share of the time line. */
 async function point(page, thread, share) {
   const box = await page.locator('#timeline canvas').boundingBox();
-  return [box.x + LABEL_PX + share * (box.width - LABEL_PX), box.y + LANE_PX * thread + LANE_PX / 2];
+  return [box.x + LABEL_PX + share * (box.width - LABEL_PX), box.y + AXIS_PX + LANE_PX * thread + LANE_PX / 2];
 }
 
 test('the tree opens from either end', () => open('waits', '', async (page) => {
@@ -45,7 +45,7 @@ test('the tree opens from either end', () => open('waits', '', async (page) => {
 }));
 
 test('digits open the tabs from left to right', async () => {
-  for (const [name, views] of [['waits', 5], ['server', 4]]) {
+  for (const [name, views] of [['waits', 6], ['server', 5]]) {
     await open(name, '', async (page) => {
       const tabs = page.locator('[data-view]:visible');
       assert.equal(await tabs.count(), views);
@@ -85,6 +85,40 @@ test('a part of the time is drawn larger', () => open('waits', '', async (page) 
   await untilText(page, '#timeline-range', /^55.\d ms to 110 ms/);
   await page.click('#timeline-whole');
   await untilText(page, '#timeline-range', /^0 ns to 110 ms/);
+}));
+
+test('the lanes follow selectors and the range of time, and choose it', () => open('waits', '', async (page) => {
+  await page.mouse.move(...await point(page, 1, 0.5));
+  await page.mouse.down();
+  await page.mouse.move(...await point(page, 1, 1));
+  await page.mouse.up();
+  await untilText(page, '#strip-range', /^55\.\d ms – 110 ms/);
+  await page.click('#strip-clear');
+  await untilText(page, '#timeline-range', /^0 ns to 110 ms/);
+  await page.selectOption('#thread', '13');
+  await page.mouse.move(...await point(page, 0, 60 / 110));
+  await untilText(page, '.tooltip:not([hidden])', /pingpong 13: preempted/);
+  await page.mouse.move(...await point(page, 1, 60 / 110));
+  assert.equal(await page.locator('.tooltip:not([hidden])').count(), 0, 'no other lane is left');
+}));
+
+test('CPU time and waits stand in one graph, which a range of time filters', () => open('waits', '#view=graph&root=none&shape=icicle', async (page) => {
+  await page.selectOption('#event', '1');
+  // 90 ms on a CPU, 91 ms waiting, 9 ms preempted, and 1 ms that a loss touches.
+  await untilText(page, '#selected', /^191 ms of threads’ time$/);
+  assert.match(await textOf(page, '#legend'), /Wait: lock|Wait: queue|Wait: other/);
+  assert.ok(await page.locator('[data-weight=samples]').isDisabled());
+  await page.click('[data-view=functions]');
+  const rows = (await page.locator('#function-table .table-row').allInnerTexts()).join('\n');
+  assert.match(rows, /\[preempted\]/);
+  assert.match(rows, /\[(lock|queue|other) wait\]/);
+  await page.click('[data-view=graph]');
+  const whole = await textOf(page, '#selected');
+  await page.focus('#strip-plot');
+  await page.keyboard.press('ArrowRight');
+  await untilText(page, '#selected', /^(?!191 ms)[\d.]+ (ms|µs) of threads’ time$/);
+  await page.keyboard.press('Escape');
+  await untilText(page, '#selected', new RegExp(`^${whole}$`));
 }));
 
 test('the address holds the view; pages without waits have no such view', async () => {

@@ -7,6 +7,7 @@ import { test } from 'node:test';
 import { Script } from 'node:vm';
 
 import { decodeProfile } from '../../src/decode.js';
+import { decodeMoments, inflateText } from '../../src/moments.js';
 import { DEFAULT_STATE } from '../../src/state.js';
 import { Model } from '../../src/model.js';
 import { sumOf } from './profiles.js';
@@ -16,15 +17,20 @@ if (PAGES === undefined) {
   throw new Error('WHIT_TEST_PAGES names no folder of generated pages: run web/test/run.sh');
 }
 
-function modelOf(page) {
+async function modelOf(page) {
   const html = readFileSync(join(PAGES, `${page}.html`), 'utf8');
   const [, json] = /<script type="application\/json" id="profile">([^<]*)<\/script>/.exec(html);
-  return new Model(decodeProfile(JSON.parse(json)));
+  const profile = decodeProfile(JSON.parse(json));
+  if (profile.moments !== null) {
+    const [, columns] = /id="moments">([^<]*)<\/script>/.exec(html);
+    profile.moments = decodeMoments(profile.moments, await inflateText(columns));
+  }
+  return new Model(profile);
 }
 
 for (const page of ['server', 'hostile', 'large', 'waits', 'one', 'empty']) {
-  test(`${page}: all events, processes, threads and comms add up`, () => {
-    const model = modelOf(page);
+  test(`${page}: all events, processes, threads and comms add up`, async () => {
+    const model = await modelOf(page);
     const { events, threads } = model.profile;
     events.forEach((event, index) => {
       const state = { ...DEFAULT_STATE, event: index };
@@ -46,8 +52,8 @@ for (const page of ['server', 'hostile', 'large', 'waits', 'one', 'empty']) {
   });
 }
 
-test('hostile: no text of the recording has invisible characters left', () => {
-  const { title, recording, warnings, events, comms, dsos, files, functions } = modelOf('hostile').profile;
+test('hostile: no text of the recording has invisible characters left', async () => {
+  const { title, recording, warnings, events, comms, dsos, files, functions } = (await modelOf('hostile')).profile;
   const texts = [
     title, recording.path, recording.hostname, ...recording.cmdline, ...warnings, ...comms, ...files, ...functions.names,
     ...events.map((event) => event.name), ...dsos.flatMap((dso) => [dso.path, dso.name]),
@@ -56,14 +62,14 @@ test('hostile: no text of the recording has invisible characters left', () => {
   assert.deepEqual(texts.filter((text) => /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/u.test(text)), []);
 });
 
-test('the joined script parses: no import is left, no top-level name is there twice', () => {
+test('the joined script parses: no import is left, no top-level name is there twice', async () => {
   const html = readFileSync(join(PAGES, 'empty.html'), 'utf8');
   const [, script] = /<script type="module">([^]*)<\/script>/.exec(html);
   assert.ok(new Script(script, { filename: 'page.js' }));
 });
 
-test('server: the graph names what the profile holds', () => {
-  const model = modelOf('server');
+test('server: the graph names what the profile holds', async () => {
+  const model = await modelOf('server');
   model.select(DEFAULT_STATE);
   const names = new Set([...model.tree.key].slice(1).map((key) => model.functionName(key >> 1)));
   for (const name of ['__clone3', 'kv::Store::get(std::string_view) const', 'LazyCompile:*renderRow dashboard.js:210']) {
@@ -78,8 +84,8 @@ test('server: the graph names what the profile holds', () => {
   assert.equal(model.search('', false), null);
 });
 
-test('server: source lines of a node, heaviest first', () => {
-  const model = modelOf('server');
+test('server: source lines of a node, heaviest first', async () => {
+  const model = await modelOf('server');
   model.select(DEFAULT_STATE);
   const put = [...model.tree.key.keys()].find((node) => node > 0
     && model.functionName(model.tree.key[node] >> 1).startsWith('kv::Store::put'));
@@ -88,15 +94,15 @@ test('server: source lines of a node, heaviest first', () => {
   assert.ok(Math.abs(sumOf(lines, ({ share }) => share) - 1) < 1e-9);
 });
 
-test('one: an event without periods counts samples', () => {
-  const model = modelOf('one');
+test('one: an event without periods counts samples', async () => {
+  const model = await modelOf('one');
   model.select(DEFAULT_STATE);
   assert.equal(model.byPeriod, false);
   assert.equal(model.total, 1);
 });
 
-test('large: folded nodes say how many they are', () => {
-  const model = modelOf('large');
+test('large: folded nodes say how many they are', async () => {
+  const model = await modelOf('large');
   model.select(DEFAULT_STATE);
   const { bounds, nodes } = model.profile;
   assert.ok(nodes.parent.length <= 200_000 && bounds.nodesBefore > 200_000);

@@ -32,6 +32,7 @@ export function profileOf(rows, { functions = 8, threads = 4, comms = 2, events 
       event: column(Int32Array, (r) => r.event ?? 0),
       thread: column(Int32Array, (r) => r.thread ?? 0),
       comm: column(Int32Array, (r) => r.comm ?? 0),
+      cgroup: column(Int32Array, (r) => r.cgroup ?? 0),
       node: column(Int32Array, (r) => nodeOf(r.stack)),
       samples: column(Float64Array, (r) => r.samples),
       period: column(Float64Array, (r) => r.period ?? r.samples * 1000),
@@ -47,6 +48,7 @@ export function profileOf(rows, { functions = 8, threads = 4, comms = 2, events 
   return {
     ...tables,
     files: ['a.cc'],
+    cgroups: ['/a', '/b'],
     comms: numbered(comms, (i) => `comm${i}`),
     threads: numbered(threads, (i) => ({ pid: 10 + (i >> 1), tid: 10 + i, comm: i % comms })),
     events: numbered(events, (i) => ({ name: `event${i}`, samples: 0, period: 0, lostSamples: 0 })),

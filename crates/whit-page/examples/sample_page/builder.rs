@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use whit_profile::model::*;
-use whit_types::{BuildId, Pid, Svma, Tid};
+use whit_types::{BuildId, CpuId, Pid, Svma, Tid, TimestampNs};
 
 /// The same numbers on every run.
 pub(crate) struct Random(pub(crate) u64);
@@ -115,6 +115,34 @@ impl Builder {
         })
     }
 
+    /// Gives each sample a time: those of a row are spread over the part of `span_ns` that `part` gives for its thread,
+    /// in thousandths.
+    pub(crate) fn spread(
+        &mut self,
+        span_ns: u64,
+        cpus: u32,
+        part: impl Fn(ThreadId) -> (u64, u64),
+    ) {
+        const BEGIN_NS: u64 = 5_000_000_000;
+        let mut random = Random(5);
+        let mut samples = Vec::new();
+        for (index, row) in self.profile.rows.iter().enumerate() {
+            let (from, to) = part(row.thread);
+            for number in 0..row.samples {
+                let at = from * 1_000_000 + random.below(1_000_000) * (to - from);
+                let rest = if number == 0 { row.period % row.samples } else { 0 };
+                samples.push(SingleSample {
+                    time: TimestampNs(BEGIN_NS + span_ns / 1_000 * at / 1_000_000),
+                    row: index as u32,
+                    cpu: Some(CpuId(random.below(u64::from(cpus)) as u32)),
+                    period: row.period / row.samples + rest,
+                });
+            }
+        }
+        samples.sort_unstable();
+        self.profile.singles = Some(Singles { samples, ..Singles::default() });
+    }
+
     pub(crate) fn add(
         &mut self,
         event: EventId,
@@ -122,7 +150,7 @@ impl Builder {
         node: NodeId,
         samples: u64,
         period: u64,
-    ) {
+    ) -> usize {
         let comm = self.profile.threads[thread.index()].comm;
         let info = &mut self.profile.events[event.index()];
         info.samples += samples;
@@ -142,5 +170,6 @@ impl Builder {
         });
         rows[row].samples += samples;
         rows[row].period += period;
+        row
     }
 }

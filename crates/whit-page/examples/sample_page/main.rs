@@ -3,8 +3,9 @@
 //!
 //! Kinds: `server` (a key-value server beside a JIT-compiled process), `hostile` (names that try
 //! to break out of the page), `large` (more call tree nodes than a page embeds), `waits` (with context
-//! switches), `one` (a single sample), `empty`.
+//! switches), `bench` (10^6 samples of 64 CPUs), `one` (a single sample), `empty`.
 
+mod bench;
 mod builder;
 mod server;
 mod small;
@@ -23,6 +24,7 @@ fn profile(kind: &str) -> Option<(Profile, Option<Switches>)> {
         "server" => server::profile(),
         "hostile" => small::hostile(),
         "large" => small::large(),
+        "bench" => bench::profile(),
         "one" => small::one(),
         "empty" => small::empty(),
         "waits" => {
@@ -37,7 +39,7 @@ fn profile(kind: &str) -> Option<(Profile, Option<Switches>)> {
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [kind, path] = arguments.as_slice() else {
-        return Err("usage: sample_page server|hostile|large|waits|one|empty FILE".into());
+        return Err("usage: sample_page server|hostile|large|waits|bench|one|empty FILE".into());
     };
     let (profile, switches) =
         profile(kind).ok_or_else(|| format!("no sample page of kind '{kind}'"))?;

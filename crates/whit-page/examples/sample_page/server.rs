@@ -2,7 +2,9 @@
 
 use std::path::Path;
 use whit_perfdata::ledger::{BpfLedger, BpfMeasurement, Ledger, PmiLedger, PmiMeasurement};
+use whit_profile::Facets;
 use whit_profile::model::*;
+use whit_profile::switches::LossWindow;
 use whit_profile::warning::{Reason, Warning};
 use whit_types::TimestampNs;
 
@@ -240,7 +242,30 @@ pub(crate) fn profile() -> Profile {
     for (weight, leaf) in SCRIPTS {
         load.add(node, &[&["n|_start", "n|node::Start(int, char**)"], leaf], *weight);
     }
-    describe(load.builder.profile)
+    // The compactor runs in the middle, the scripts in the second half; main only reads its configuration.
+    load.builder.spread(30_000_000_000, 16, |thread| match thread {
+        _ if thread == main => (0, 20),
+        _ if thread == compactor => (300, 700),
+        _ if thread == node => (500, 1_000),
+        _ => (0, 1_000),
+    });
+    let mut profile = load.builder.profile;
+    mark_time_and_cgroups(&mut profile);
+    describe(profile)
+}
+
+fn mark_time_and_cgroups(profile: &mut Profile) {
+    let at = |ms: u64| TimestampNs(5_000_000_000 + ms * 1_000_000);
+    let lost = LossWindow { from: at(12_000), to: at(12_400) };
+    profile.singles.iter_mut().for_each(|singles| singles.loss_windows = vec![lost]);
+    let paths = ["/system.slice/kvstored.service", "/user.slice/node.scope"];
+    profile.cgroups = paths.map(|path| CgroupInfo { path: path.into(), known: true }).into();
+    profile.facets =
+        (0..2).map(|i| Facets { cgroup: Some(CgroupId(i)), ..Facets::default() }).collect();
+    for row in &mut profile.rows {
+        let is_node = profile.threads[row.thread.index()].pid.0 == 5120;
+        row.facets = FacetsId(u32::from(is_node));
+    }
 }
 
 fn describe(mut profile: Profile) -> Profile {

@@ -1,5 +1,6 @@
 //! The edges: nothing, one sample, hostile names, more than a page holds.
 
+use whit_profile::Facets;
 use whit_profile::model::*;
 use whit_profile::warning::Warning;
 
@@ -57,7 +58,10 @@ pub(crate) fn hostile() -> Profile {
         parent = builder.node(parent, frame);
         builder.add(event, thread, parent, 10 + i as u64, 1000);
     }
+    builder.spread(1_000_000, 2, |_| (0, 1_000));
     let mut profile = builder.profile;
+    profile.cgroups = vec![CgroupInfo { path: HOSTILE[0].into(), known: true }];
+    profile.facets = vec![Facets { cgroup: Some(CgroupId(0)), ..Facets::default() }];
     profile.dsos[0].path = HOSTILE[0].into();
     profile.dsos[0].short_name = HOSTILE[1].into();
     profile.recording.path = (HOSTILE[0].to_owned() + HOSTILE[5]).into();
@@ -105,6 +109,7 @@ pub(crate) fn large() -> Profile {
         let thread = threads[random.below(LARGE_THREADS) as usize];
         builder.add(event, thread, node, samples, samples * 1_000_000);
     }
+    builder.spread(10_000_000_000, 8, |_| (0, 1_000));
     builder.profile.recording.path = "large.data".into();
     builder.profile
 }

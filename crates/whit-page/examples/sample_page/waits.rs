@@ -1,6 +1,6 @@
 //! Two threads that hand a token to and fro, and one that computes: a page of waits.
 
-use whit_profile::model::{NodeId, Profile, ThreadId};
+use whit_profile::model::{NodeId, Profile, SingleSample, ThreadId};
 use whit_profile::switches::{
     Activity, Sources, SwitchRow, SwitchSums, Switches, Timeline, TimelineSpan, Trust, Waker,
 };
@@ -35,6 +35,10 @@ pub(crate) fn profile() -> (Profile, Switches) {
     let preempted = builder.stack(["c|start_thread", "u|compute", "k|irqentry_exit", "k|schedule"]);
     let computing = builder.stack(["c|start_thread", "u|compute"]);
     builder.add(event, busy, computing, 90, 90 * MS);
+    builder.spread(100 * MS, 3, |_| (0, 1_000));
+    // Samples and waits have one clock.
+    let shift = |sample: &mut SingleSample| sample.time.0 += BEGIN - 5_000_000_000;
+    builder.profile.singles.iter_mut().for_each(|all| all.samples.iter_mut().for_each(shift));
     let comm = builder.profile.threads[busy.index()].comm;
     let row = |thread, node, sums| SwitchRow { thread, comm, node, sums };
     let waits = |count, ns| SwitchSums {

@@ -1,0 +1,134 @@
+// When samples were taken (crates/whit-page/src/moments.rs writes the columns), and sums over ranges of
+// time. An entry is a bucket of time, a row, a CPU and a weight; entries stand in order of time.
+
+import { base64Bytes } from './decode.js';
+
+/** Reads `values.length` LEB128 numbers from `at` on; returns the place behind them. */
+function readNumbers(bytes, from, values) {
+  let at = from;
+  for (let i = 0; i < values.length; i++) {
+    let value = bytes[at++];
+    if (value >= 0x80) {
+      value &= 0x7f;
+      let factor = 128;
+      while (bytes[at] >= 0x80) {
+        value += (bytes[at++] & 0x7f) * factor;
+        factor *= 128;
+      }
+      value += bytes[at++] * factor;
+    }
+    values[i] = value;
+  }
+  return at;
+}
+
+function undoDifferences(values) {
+  let before = 0;
+  for (let i = 0; i < values.length; i++) {
+    before += values[i] % 2 === 0 ? values[i] / 2 : -(values[i] + 1) / 2;
+    values[i] = before;
+  }
+  return values;
+}
+
+/** The bytes of a zlib stream in base64. */
+export async function inflateText(text) {
+  const stream = new Blob([base64Bytes(text)]).stream().pipeThrough(new DecompressionStream('deflate'));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+/** The entries of a page, from its facts about them and the inflated columns. */
+export function decodeMoments(facts, bytes) {
+  const { count } = facts;
+  const columns = [Float64Array, Float64Array, Uint16Array, Float64Array, Float64Array].map((Type) => new Type(count));
+  let at = 0;
+  for (const column of columns) {
+    at = readNumbers(bytes, at, column);
+  }
+  if (at !== bytes.length) {
+    throw new Error('the columns of time are cut');
+  }
+  const [bucket, row, cpu, samples, period] = columns;
+  undoDifferences(bucket);
+  const buckets = Math.floor(facts.spanNs / facts.bucketNs) + 1;
+  return {
+    ...facts,
+    buckets,
+    first: firstEntries(bucket, buckets),
+    row: Int32Array.from(undoDifferences(row)),
+    cpu,
+    samples,
+    period,
+  };
+}
+
+/** Where the entries of each bucket begin, and behind the last of all. */
+function firstEntries(bucket, buckets) {
+  const first = new Int32Array(buckets + 1).fill(bucket.length);
+  for (let i = bucket.length - 1; i >= 0; i--) {
+    first[bucket[i]] = i;
+  }
+  for (let b = buckets - 1; b >= 0; b--) {
+    first[b] = Math.min(first[b], first[b + 1]);
+  }
+  return first;
+}
+
+/** The buckets of a range in nanoseconds, as [from, to): those that it touches, one at least. */
+export function bucketsOf(moments, [fromNs, toNs]) {
+  const last = moments.buckets - 1;
+  const from = Math.min(last, Math.max(0, Math.floor(fromNs / moments.bucketNs)));
+  const to = Math.max(from + 1, Math.min(moments.buckets, Math.ceil(toNs / moments.bucketNs)));
+  return [from, to];
+}
+
+/** Samples and periods of each row within buckets [from, to). */
+export function rowSums(moments, rowCount, [from, to]) {
+  const samples = new Float64Array(rowCount);
+  const period = new Float64Array(rowCount);
+  for (let i = moments.first[from]; i < moments.first[to]; i++) {
+    samples[moments.row[i]] += moments.samples[i];
+    period[moments.row[i]] += moments.period[i];
+  }
+  return { samples, period };
+}
+
+/** Rows told apart by CPU as well: `rows` with a column `cpu`, and entries that point to them. */
+export function rowsByCpu(rows, moments) {
+  const cpus = moments.cpu.reduce((most, cpu) => Math.max(most, cpu), 0) + 1;
+  const known = new Map();
+  const row = new Int32Array(moments.count);
+  const [source, cpu] = [[], []];
+  for (let i = 0; i < moments.count; i++) {
+    const slot = moments.row[i] * cpus + moments.cpu[i];
+    let place = known.get(slot);
+    if (place === undefined) {
+      place = source.push(moments.row[i]) - 1;
+      cpu.push(moments.cpu[i]);
+      known.set(slot, place);
+    }
+    row[i] = place;
+  }
+  const split = { ...moments, row };
+  const pick = (column) => column.constructor.from(source, (at) => column[at]);
+  const picked = Object.fromEntries(['event', 'thread', 'comm', 'cgroup', 'node'].map((name) => [name, pick(rows[name])]));
+  const sums = rowSums(split, source.length, [0, moments.buckets]);
+  return { rows: { ...picked, cpu: Int32Array.from(cpu), ...sums }, moments: split };
+}
+
+/** Weight over time: for each of `columns` equal parts of buckets [from, to) and each series, the sum of
+ *  `weight`. `seriesOf` gives the series of a row, or -1. Column by column, series within. */
+export function seriesOver(moments, seriesOf, seriesCount, columns, weight, [from, to]) {
+  const sums = new Float64Array(columns * seriesCount);
+  const scale = columns / (to - from);
+  for (let bucket = from; bucket < to; bucket++) {
+    const at = Math.min(columns - 1, Math.floor((bucket - from) * scale)) * seriesCount;
+    for (let i = moments.first[bucket]; i < moments.first[bucket + 1]; i++) {
+      const series = seriesOf[moments.row[i]];
+      if (series >= 0) {
+        sums[at + series] += weight[i];
+      }
+    }
+  }
+  return sums;
+}

@@ -1,0 +1,358 @@
+// The strip of time above all views: use of CPUs over time, or a heat map; a range is chosen in it by
+// dragging or by key.
+
+import { el } from './dom.js';
+import { formatDuration } from './format.js';
+import { axisSteps, columnText, heatCells, maxOfColumns } from './stripdata.js';
+
+export const STRIP_PLOT_PX = 74;
+const AXIS_PX = 18;
+const LEFT_PX = 58;
+const LOSS_PX = 5;
+/** A shorter way of the pointer is a click, which clears the range. */
+const MIN_WAY_PX = 4;
+const EDGE_PX = 6;
+/** A column has so many entries on average, where there are more columns than the fewest: fewer are noise. */
+const ENTRIES_EACH = 20;
+const MIN_COLUMNS = 60;
+/** Part of its own length that a key moves a range by. */
+const KEY_STEP = 0.1;
+const SMALL_FONT = '11px system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif';
+
+/** Cuts a range to the recording; null where it is all of it. */
+export function withinSpan([from, to], spanNs, leastNs) {
+  const length = Math.min(Math.max(to - from, leastNs), spanNs);
+  const begin = Math.min(Math.max(0, from), spanNs - length);
+  return begin === 0 && length === spanNs ? null : [Math.round(begin), Math.round(begin + length)];
+}
+
+/** The range that a key makes of a range; undefined for other keys. */
+export function rangeByKey(key, shift, range, spanNs, leastNs) {
+  const first = { ArrowRight: [0, spanNs / 10], ArrowLeft: [spanNs * 0.9, spanNs] };
+  if (key === 'Escape') {
+    return null;
+  }
+  if (range === null) {
+    const made = first[key] ?? (key === '+' || key === '=' ? [spanNs / 4, (spanNs * 3) / 4] : undefined);
+    return made === undefined ? undefined : withinSpan(made, spanNs, leastNs);
+  }
+  const [from, to] = range;
+  const length = to - from;
+  const step = Math.max(leastNs, length * KEY_STEP);
+  const middle = (from + to) / 2;
+  const changed = {
+    ArrowLeft: shift ? [from, Math.max(from + leastNs, to - step)] : [from - step, to - step],
+    ArrowRight: shift ? [from, Math.min(spanNs, to + step)] : [from + step, to + step],
+    '+': [middle - length / 4, middle + length / 4],
+    '=': [middle - length / 4, middle + length / 4],
+    '-': [middle - length, middle + length],
+    Home: [0, length],
+    End: [spanNs - length, spanNs],
+  }[key];
+  return changed === undefined ? undefined : withinSpan(changed, spanNs, leastNs);
+}
+
+export class Strip {
+  /** `on` has select(range or null, live), hover(text) and resized(). */
+  constructor(container, moments, on) {
+    this.moments = moments;
+    this.on = on;
+    this.container = container;
+    this.canvas = el('canvas', { 'aria-hidden': 'true' });
+    container.append(this.canvas);
+    this.context = this.canvas.getContext('2d', { alpha: false });
+    this.data = null;
+    this.drag = null;
+    this.#listen();
+  }
+
+  /** Columns that the plot has room for. */
+  columns() {
+    const told = Math.max(MIN_COLUMNS, this.moments.count / ENTRIES_EACH);
+    return Math.max(1, Math.floor(Math.min(told, this.moments.buckets, this.container.clientWidth - LEFT_PX)));
+  }
+
+  #listen() {
+    const { canvas, on } = this;
+    canvas.addEventListener('pointerdown', (event) => event.button === 0 && this.#begin(event));
+    canvas.addEventListener('pointermove', (event) => this.#move(event));
+    canvas.addEventListener('pointerup', (event) => this.#end(event));
+    canvas.addEventListener('pointercancel', () => {
+      this.drag = null;
+    });
+    canvas.addEventListener('pointerleave', () => on.hover(''));
+    this.container.addEventListener('keydown', (event) => {
+      if (event.ctrlKey || event.metaKey || event.altKey || this.data === null) {
+        return;
+      }
+      const range = rangeByKey(event.key, event.shiftKey, this.data.range, this.moments.spanNs, this.moments.bucketNs);
+      if (range !== undefined) {
+        event.preventDefault();
+        event.stopPropagation();
+        on.select(range, false);
+      }
+    });
+    new ResizeObserver(() => this.data !== null && on.resized()).observe(this.container);
+  }
+
+  /** The time under a point; in the heat map, the beginning of its cell. */
+  #nsAt(x, y) {
+    const { spanNs } = this.moments;
+    const share = Math.max(0, Math.min(1, (x - LEFT_PX) / this.#plotWidth()));
+    if (this.data.mode === 'area') {
+      return share * spanNs;
+    }
+    const { lengthNs, columns, rows } = this.data.heat;
+    const column = Math.min(columns - 1, Math.floor((share * spanNs) / lengthNs));
+    const row = Math.max(0, Math.min(rows - 1, Math.floor((y / STRIP_PLOT_PX) * rows)));
+    return Math.min(spanNs, column * lengthNs + (row * lengthNs) / rows);
+  }
+
+  /** Length of the piece of time that a point stands for. */
+  #grainNs() {
+    return this.data.mode === 'area' ? 0 : this.data.heat.lengthNs / this.data.heat.rows;
+  }
+
+  #plotWidth() {
+    return Math.max(1, this.width - LEFT_PX);
+  }
+
+  #heatColumnPx() {
+    return (this.data.heat.lengthNs / Math.max(1, this.moments.spanNs)) * this.#plotWidth();
+  }
+
+  #xOf(ns) {
+    return LEFT_PX + (ns / Math.max(1, this.moments.spanNs)) * this.#plotWidth();
+  }
+
+  #edgeUnder(x) {
+    const { range, mode } = this.data;
+    if (range === null || mode !== 'area') {
+      return -1;
+    }
+    return range.findIndex((ns) => Math.abs(this.#xOf(ns) - x) <= EDGE_PX);
+  }
+
+  #begin(event) {
+    if (this.data === null) {
+      return;
+    }
+    const edge = this.#edgeUnder(event.offsetX);
+    const anchor = edge >= 0 ? this.data.range[1 - edge] : this.#nsAt(event.offsetX, event.offsetY);
+    this.drag = { anchor, x: event.offsetX, y: event.offsetY, moved: edge >= 0 };
+    // A drag may end beside the canvas.
+    this.canvas.setPointerCapture(event.pointerId);
+  }
+
+  #move(event) {
+    if (this.data === null) {
+      return;
+    }
+    if (this.drag === null) {
+      this.canvas.style.cursor = this.#edgeUnder(event.offsetX) >= 0 ? 'ew-resize' : 'crosshair';
+      this.on.hover(this.#textAt(event.offsetX, event.offsetY));
+      return;
+    }
+    const { drag } = this;
+    drag.moved ||= Math.hypot(event.offsetX - drag.x, event.offsetY - drag.y) >= MIN_WAY_PX;
+    if (drag.moved) {
+      drag.range = this.#dragged(event);
+      // One change for each frame drawn, however many moves there are.
+      this.frame ??= requestAnimationFrame(() => {
+        this.frame = undefined;
+        if (this.drag?.range !== undefined) {
+          this.on.select(this.drag.range, true);
+        }
+      });
+    }
+  }
+
+  #dragged(event) {
+    const [a, b] = [this.drag.anchor, this.#nsAt(event.offsetX, event.offsetY)];
+    return withinSpan([Math.min(a, b), Math.max(a, b) + this.#grainNs()], this.moments.spanNs, this.moments.bucketNs);
+  }
+
+  #end(event) {
+    if (this.drag !== null) {
+      const range = this.drag.moved ? this.#dragged(event) : null;
+      this.drag = null;
+      this.on.select(range, false);
+    }
+  }
+
+  #textAt(x, y) {
+    const ns = this.#nsAt(x, y);
+    return this.data.mode === 'area' ? columnText(this.data, ns, this.moments.spanNs)
+      : `${formatDuration(ns)} to ${formatDuration(ns + this.#grainNs())}`;
+  }
+
+  /** Draws; `data` has series (label, colour), sums, columns, scale (of a column's sum), unit(value), range, mode, paint,
+   *  heatColour. */
+  show(data) {
+    this.data = data;
+    if (data.mode === 'heat') {
+      this.data.heat = heatPlan(this.moments);
+      this.data.cells = heatCells(this.moments, this.data.heat, data);
+    }
+    this.draw();
+  }
+
+  /** Draws again with another range. */
+  showRange(range) {
+    if (this.data !== null) {
+      this.data.range = range;
+      this.draw();
+    }
+  }
+
+  draw() {
+    const { canvas, context, container } = this;
+    this.width = container.clientWidth;
+    if (this.width <= LEFT_PX) {
+      return;
+    }
+    const ratio = window.devicePixelRatio || 1;
+    const height = STRIP_PLOT_PX + AXIS_PX;
+    const [w, h] = [Math.round(this.width * ratio), Math.round(height * ratio)];
+    if (canvas.width !== w || canvas.height !== h) {
+      [canvas.width, canvas.height] = [w, h];
+      [canvas.style.width, canvas.style.height] = [`${this.width}px`, `${height}px`];
+    }
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.fillStyle = this.data.paint.gap;
+    context.fillRect(0, 0, this.width, height);
+    if (this.data.mode === 'area') {
+      this.#drawAreas();
+    } else {
+      this.#drawHeat();
+    }
+    this.#drawLosses();
+    this.#drawTimeAxis();
+    this.#drawRange();
+  }
+
+  #drawAreas() {
+    const { context } = this;
+    const { series, sums, columns, scale, unit, paint } = this.data;
+    const most = maxOfColumns(sums, series.length) * scale;
+    const { top, step } = axisSteps(most);
+    const [width, plot] = [this.#plotWidth() / columns, STRIP_PLOT_PX - LOSS_PX];
+    const bottoms = new Float64Array(columns).fill(STRIP_PLOT_PX);
+    series.forEach(({ colour }, number) => {
+      context.fillStyle = colour;
+      for (let column = 0; column < columns; column++) {
+        const high = top > 0 ? ((sums[column * series.length + number] * scale) / top) * plot : 0;
+        if (high > 0) {
+          bottoms[column] -= high;
+          // A little wider than the column: no seams.
+          context.fillRect(LEFT_PX + column * width, bottoms[column], width + 0.3, high);
+        }
+      }
+    });
+    context.font = SMALL_FONT;
+    context.textAlign = 'right';
+    context.textBaseline = 'middle';
+    for (let value = 0; value <= top && step > 0; value += step) {
+      const y = STRIP_PLOT_PX - (value / top) * plot;
+      context.fillStyle = paint.mark;
+      context.globalAlpha = 0.25;
+      context.fillRect(LEFT_PX, y - 0.5, this.#plotWidth(), 1);
+      context.globalAlpha = 1;
+      context.fillStyle = paint.fadedText;
+      context.fillText(unit(value), LEFT_PX - 6, Math.min(STRIP_PLOT_PX - 5, Math.max(7, y)));
+    }
+    context.textAlign = 'start';
+  }
+
+  #drawHeat() {
+    const { context } = this;
+    const { heat, cells, paint, heatColour } = this.data;
+    const most = cells.reduce((max, cell) => Math.max(max, cell), 0);
+    const [width, height] = [this.#heatColumnPx(), STRIP_PLOT_PX / heat.rows];
+    context.fillStyle = heatColour;
+    cells.forEach((cell, index) => {
+      if (cell > 0) {
+        context.globalAlpha = 0.12 + 0.88 * (cell / most);
+        const [column, row] = [Math.floor(index / heat.rows), index % heat.rows];
+        context.fillRect(LEFT_PX + column * width, row * height, Math.max(width - 0.5, 0.5), Math.max(height - 0.2, 0.5));
+      }
+    });
+    context.globalAlpha = 1;
+    context.font = SMALL_FONT;
+    context.textAlign = 'right';
+    context.fillStyle = paint.fadedText;
+    context.textBaseline = 'top';
+    context.fillText('+0', LEFT_PX - 6, 1);
+    context.textBaseline = 'bottom';
+    context.fillText(`+${formatDuration(heat.lengthNs).replace(/\.0+ /, ' ')}`, LEFT_PX - 6, STRIP_PLOT_PX - 1);
+    context.textAlign = 'start';
+  }
+
+  #drawLosses() {
+    const { context } = this;
+    context.fillStyle = this.data.lossColour;
+    for (const [from, to] of this.moments.lossWindows) {
+      const left = this.#xOf(from);
+      const width = Math.max(2, this.#xOf(to) - left);
+      context.globalAlpha = 0.16;
+      context.fillRect(left, 0, width, STRIP_PLOT_PX);
+      context.globalAlpha = 1;
+      context.fillRect(left, 0, width, LOSS_PX - 1);
+    }
+  }
+
+  #drawTimeAxis() {
+    const { context, moments: { spanNs } } = this;
+    const { paint } = this.data;
+    const wanted = Math.max(1, Math.floor(this.#plotWidth() / 90));
+    const { step } = axisSteps(spanNs, wanted);
+    context.font = SMALL_FONT;
+    context.textBaseline = 'top';
+    context.fillStyle = paint.fadedText;
+    context.fillRect(LEFT_PX, STRIP_PLOT_PX, this.#plotWidth(), 1);
+    for (let ns = 0; ns <= spanNs && step > 0; ns += step) {
+      const x = this.#xOf(ns);
+      const text = ns === 0 ? '0' : formatDuration(ns).replace(/\.0+ /, ' ');
+      context.fillRect(x, STRIP_PLOT_PX, 1, 4);
+      if (x + context.measureText(text).width + 3 < this.width) {
+        context.fillText(text, x + 3, STRIP_PLOT_PX + 4);
+      }
+    }
+  }
+
+  #drawRange() {
+    const { range, mode, paint } = this.data;
+    if (range === null) {
+      return;
+    }
+    if (mode === 'heat') {
+      this.#drawHeatRange(range);
+      return;
+    }
+    const { context } = this;
+    const [left, right] = range.map((ns) => this.#xOf(ns));
+    context.fillStyle = paint.gap;
+    context.globalAlpha = 0.68;
+    context.fillRect(LEFT_PX, 0, left - LEFT_PX, STRIP_PLOT_PX);
+    context.fillRect(right, 0, this.width - right, STRIP_PLOT_PX);
+    context.globalAlpha = 1;
+    context.fillStyle = paint.text;
+    context.fillRect(left - 1, 0, 2, STRIP_PLOT_PX + 4);
+    context.fillRect(right - 1, 0, 2, STRIP_PLOT_PX + 4);
+  }
+
+  #drawHeatRange([from, to]) {
+    const { context } = this;
+    const { heat, paint } = this.data;
+    const width = this.#heatColumnPx();
+    context.fillStyle = paint.gap;
+    context.globalAlpha = 0.68;
+    for (let column = 0; column < heat.columns; column++) {
+      const begin = column * heat.lengthNs;
+      const [top, bottom] = [from, to].map((ns) => Math.max(0, Math.min(1, (ns - begin) / heat.lengthNs)) * STRIP_PLOT_PX);
+      context.fillRect(LEFT_PX + column * width, 0, width, top);
+      context.fillRect(LEFT_PX + column * width, bottom, width, STRIP_PLOT_PX - bottom);
+    }
+    context.globalAlpha = 1;
+  }
+}

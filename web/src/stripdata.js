@@ -1,0 +1,106 @@
+// What the strip of time shows, computed: series over time, axes, the cells of the heat map.
+
+import { formatDuration, formatPeriod, formatShort, isClockEvent, isWallEvent } from './format.js';
+import { groupRows } from './grouping.js';
+import { seriesOver } from './moments.js';
+import { rowFilter } from './tree.js';
+
+/** Series that a strip tells apart; the lighter ones are joined. */
+export const MAX_SERIES = 8;
+const MAX_HEAT_COLUMNS = 240;
+const MAX_HEAT_ROWS = 50;
+
+/** Steps of an axis from 0 to `most`: 1, 2 or 5 times a power of ten, some `wanted` of them; `top` is the first
+ *  step that is not below `most`. */
+export function axisSteps(most, wanted = 3) {
+  if (!(most > 0)) {
+    return { top: 0, step: 0 };
+  }
+  const rough = most / wanted;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((factor) => factor * power).find((candidate) => candidate >= rough * 0.999);
+  return { top: Math.ceil((most / step) * 0.999999) * step, step };
+}
+
+/** The largest sum of a column. */
+export function maxOfColumns(sums, seriesCount) {
+  let most = 0;
+  for (let at = 0; at < sums.length; at += seriesCount) {
+    let sum = 0;
+    for (let i = at; i < at + seriesCount; i++) {
+      sum += sums[i];
+    }
+    most = Math.max(most, sum);
+  }
+  return most;
+}
+
+/** Series of the selection by groups, the heaviest first, for `columns` columns of all time. */
+export function stripSeries(profile, { rows, moments, selection, byPeriod, event }, by, columns) {
+  const { groupOf, names } = groupRows(profile, rows, by);
+  const weight = byPeriod ? moments.period : moments.samples;
+  const byGroup = new Float64Array(names.length);
+  const selected = rowFilter(rows, selection);
+  const shown = Uint8Array.from(rows.node, (_, row) => (selected(row) ? 1 : 0));
+  for (let i = 0; i < moments.count; i++) {
+    byGroup[groupOf[moments.row[i]]] += shown[moments.row[i]] === 1 ? weight[i] : 0;
+  }
+  const ranked = [...byGroup.keys()].filter((group) => byGroup[group] > 0).sort((a, b) => byGroup[b] - byGroup[a]);
+  const own = ranked.slice(0, ranked.length > MAX_SERIES ? MAX_SERIES - 1 : MAX_SERIES);
+  const labels = own.map((group) => names[group]);
+  if (ranked.length > own.length) {
+    labels.push(`${ranked.length - own.length} others`);
+  }
+  const place = new Int32Array(names.length).fill(own.length);
+  own.forEach((group, rank) => {
+    place[group] = rank;
+  });
+  const seriesOf = groupOf.map((group, row) => (shown[row] === 1 ? place[group] : -1));
+  const sums = seriesOver(moments, seriesOf, Math.max(1, labels.length), columns, weight, [0, moments.buckets]);
+  const columnNs = (moments.buckets * moments.bucketNs) / columns;
+  const isTime = byPeriod && isClockEvent(event.name);
+  return {
+    labels: labels.length > 0 ? labels : [''],
+    shares: own.map((group) => byGroup[group]),
+    sums,
+    columns,
+    seriesOf,
+    weight,
+    // A clock's period is time on CPUs: their number. Others are rates.
+    scale: isTime ? 1 / columnNs : 1e9 / columnNs,
+    unit: isTime ? (value) => `${Number(value.toPrecision(3))} ${isWallEvent(event.name) ? 'threads' : 'CPUs'}`
+      : byPeriod ? (value) => `${formatPeriod(event.name, value)}/s` : (value) => `${formatShort(value)}/s`,
+  };
+}
+
+/** Time and weights of a column, in words. */
+export function columnText({ series, sums, columns, scale, unit }, ns, spanNs) {
+  const column = Math.min(columns - 1, Math.floor((ns / Math.max(1, spanNs)) * columns));
+  const values = series.map(({ label }, i) => ({ label, value: sums[column * series.length + i] * scale }));
+  const total = values.reduce((sum, { value }) => sum + value, 0);
+  const parts = values.filter(({ value }) => value > 0).sort((a, b) => b.value - a.value).slice(0, 3);
+  return `${formatDuration(ns)}: ${unit(total)}${parts.map(({ label, value }) => ` · ${label} ${unit(value)}`).join('')}`;
+}
+
+/** Columns and rows of the heat map: a column is a round piece of time, and its rows are parts of that. */
+export function heatPlan({ spanNs, bucketNs }) {
+  const least = Math.max(spanNs / MAX_HEAT_COLUMNS, bucketNs, 1);
+  const power = 10 ** Math.floor(Math.log10(least));
+  const lengthNs = [1, 2, 5, 10].map((factor) => factor * power).find((length) => length >= least * 0.999999);
+  const rows = Math.max(1, Math.min(MAX_HEAT_ROWS, Math.floor(lengthNs / bucketNs)));
+  return { lengthNs, rows, columns: Math.max(1, Math.ceil((spanNs + 1) / lengthNs)) };
+}
+
+/** Weights of the cells, column by column. */
+export function heatCells(moments, { lengthNs, rows, columns }, { seriesOf, weight }) {
+  const cells = new Float64Array(rows * columns);
+  for (let bucket = 0; bucket < moments.buckets; bucket++) {
+    const ns = bucket * moments.bucketNs;
+    const column = Math.min(columns - 1, Math.floor(ns / lengthNs));
+    const row = Math.min(rows - 1, Math.floor(((ns - column * lengthNs) / lengthNs) * rows));
+    for (let i = moments.first[bucket]; i < moments.first[bucket + 1]; i++) {
+      cells[column * rows + row] += seriesOf[moments.row[i]] >= 0 ? weight[i] : 0;
+    }
+  }
+  return cells;
+}
