@@ -51,12 +51,15 @@ pub mod json;
 pub mod json_strings;
 pub mod ledger_json;
 pub mod locks;
+pub mod rows;
 pub mod script;
+pub mod short_name;
 pub mod stdio;
 pub mod switches;
 pub mod tasks;
 pub mod wall;
 pub mod warning;
+pub mod width;
 
 mod json_facets;
 mod json_list;

@@ -10,7 +10,7 @@ use crate::page;
 use crate::progress::LoadProgress;
 use crate::row_args::RowArgs;
 use crate::symbol_args::{LoadArgs, needs_cgroups};
-use crate::terminal::TerminalArgs;
+use crate::terminal::{TerminalArgs, WidthArgs};
 use crate::unsupported_options::{OfReport, UnsupportedArgs};
 use crate::wall::{WaitArgs, needs_switches};
 use anyhow::Result;
@@ -36,7 +36,7 @@ use whit_view::warning::warning_text;
 pub(crate) struct ReportArgs {
     #[command(flatten)]
     input: InputArgs,
-    /// Print the report as text (the default)
+    /// Print the report as text (the default but on a terminal)
     #[arg(long, help_heading = heading::OUTPUT)]
     stdio: bool,
     /// Write a page with an interactive flame graph to this file
@@ -106,7 +106,7 @@ pub(crate) struct ReportArgs {
     latency: LatencyArgs,
     #[command(flatten)]
     waits: WaitArgs,
-    /// Omit rows and call chains below this share
+    /// Omit rows and call chains below this share [default: 0.5 on a terminal; elsewhere 0, and 0.5 of call chains]
     #[arg(long, value_name = "PERCENT", help_heading = heading::ROWS)]
     percent_limit: Option<f64>,
     /// Print call chains: none, caller, callee, flat or folded, with limits as in graph,0.5,caller
@@ -137,6 +137,8 @@ pub(crate) struct ReportArgs {
     #[command(flatten)]
     pub(crate) load: LoadArgs,
     #[command(flatten)]
+    width: WidthArgs,
+    #[command(flatten)]
     terminal: TerminalArgs,
     #[command(flatten)]
     unsupported_options: UnsupportedArgs<OfReport>,
@@ -160,6 +162,9 @@ const OTHER_THAN_TASKS: [&str; 15] = [
     "cgroup",
     "comms",
 ];
+
+/// Rows below this share are left out on a terminal.
+const TERMINAL_PERCENT_LIMIT: f64 = 0.5;
 
 /// Runs `whit report`.
 pub(crate) fn run(args: &ReportArgs) -> Result<u8> {
@@ -189,7 +194,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<u8> {
             return Ok(0);
         }
     }
-    let mut out = args.terminal.output();
+    let mut out = args.width.fit(args.terminal.output(), args.is_cut());
     args.print(&profile, hists, &mut out)?;
     out.flush()?;
     Ok(0)
@@ -271,7 +276,7 @@ impl ReportArgs {
         let list = tasks::tasks(&recording, self.load.threads(), &update);
         progress.finish();
         let list = list?;
-        let mut out = self.terminal.output();
+        let mut out = self.width.fit(self.terminal.output(), !self.json);
         if self.header {
             stdio::write_header(&mut out, &whit_profile::header_of(&recording))?;
         }
@@ -299,7 +304,7 @@ impl ReportArgs {
         progress.finish();
         let (profile, switches) = loaded?;
         needs_switches(&profile, &switches)?;
-        let mut out = self.terminal.output();
+        let mut out = self.width.fit(self.terminal.output(), !self.json);
         if self.json {
             wall::write_json(&mut out, &profile, &switches, &options)?;
             writeln!(out)?;
@@ -358,7 +363,7 @@ impl ReportArgs {
         if let Some(chains) = &self.call_graph {
             hists.chains = ChainOptions::parse(chains).map_err(usage)?;
         }
-        if let Some(percent) = self.percent_limit {
+        if let Some(percent) = self.percent_limit() {
             hists.set_percent_limit(percent);
         }
         self.rows.apply(&mut hists, &self.latency)?;
@@ -417,7 +422,11 @@ impl ReportArgs {
             profile.warnings.iter().map(warning_text).for_each(message::error);
             return Ok(());
         }
-        let options = StdioOptions {
+        Ok(stdio::write_report(out, profile, &self.stdio_options(hists))?)
+    }
+
+    fn stdio_options(&self, hists: HistsOptions) -> StdioOptions {
+        StdioOptions {
             hists,
             separator: self.field_separator,
             show_samples: self.rows.show_nr_samples,
@@ -426,7 +435,19 @@ impl ReportArgs {
             nanoseconds: self.rows.ns,
             quiet: self.quiet,
             colour: self.terminal.colour(),
-        };
-        Ok(stdio::write_report(out, profile, &options)?)
+            width: self.width.columns().filter(|_| self.is_cut()),
+            tells_left_out: io::stdout().is_terminal() && self.is_cut(),
+        }
+    }
+
+    /// Lines are cut in text whose columns the user does not lay out.
+    fn is_cut(&self) -> bool {
+        !self.json && self.field_separator.is_none() && self.rows.column_widths.is_empty()
+    }
+
+    /// People rarely read on below half a percent; programs get all rows.
+    fn percent_limit(&self) -> Option<f64> {
+        let is_for_people = io::stdout().is_terminal() && !self.json && self.field_separator.is_none();
+        self.percent_limit.or(is_for_people.then_some(TERMINAL_PERCENT_LIMIT))
     }
 }

@@ -6,7 +6,7 @@ use crate::input::InputArgs;
 use crate::page;
 use crate::progress::LoadProgress;
 use crate::symbol_args::{LoadArgs, needs_cgroups};
-use crate::terminal::TerminalArgs;
+use crate::terminal::{TerminalArgs, WidthArgs};
 use crate::wall::{StackFilterArgs, WaitArgs, needs_switches};
 use anyhow::Result;
 use std::io::Write;
@@ -80,6 +80,8 @@ pub(crate) struct SwitchesArgs {
     #[command(flatten)]
     pub(crate) load: LoadArgs,
     #[command(flatten)]
+    width: WidthArgs,
+    #[command(flatten)]
     terminal: TerminalArgs,
 }
 
@@ -101,7 +103,7 @@ pub(crate) fn run(args: &SwitchesArgs) -> Result<u8> {
             return Ok(0);
         }
     }
-    let mut out = args.terminal.output();
+    let mut out = args.width.fit(args.terminal.output(), !args.json);
     if args.json {
         write_json(&mut out, &profile, &switches, &options)?;
         writeln!(out)?;
@@ -159,6 +161,7 @@ impl SwitchesArgs {
             limit: self.worst.unwrap_or(DEFAULT_WORST),
             run_queue_limit: self.limit,
             quiet: self.quiet,
+            width: self.width.columns().filter(|_| !self.json),
         })
     }
 

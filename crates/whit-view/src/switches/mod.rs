@@ -51,6 +51,8 @@ pub struct SwitchViewOptions {
     pub run_queue_limit: usize,
     /// Leave out all lines that begin with `#`, except reports of gaps.
     pub quiet: bool,
+    /// Columns of the terminal: columns of numbers that leave too little of them to names are left out.
+    pub width: Option<usize>,
 }
 
 impl Default for SwitchViewOptions {
@@ -65,6 +67,7 @@ impl Default for SwitchViewOptions {
             limit: DEFAULT_WORST,
             run_queue_limit: DEFAULT_RUN_QUEUE,
             quiet: false,
+            width: None,
         }
     }
 }
