@@ -33,6 +33,15 @@ pub fn share_out(wanted: &[usize], available: usize) -> Vec<usize> {
     given
 }
 
+/// The same where the last column has the names that matter most: the others get at most two fifths before it.
+pub fn share_out_before_last(wanted: &[usize], available: usize) -> Vec<usize> {
+    let Some((last, others)) = wanted.split_last() else { return Vec::new() };
+    let of_others = (available * 2 / 5).max(available.saturating_sub(*last));
+    let mut given = share_out(others, of_others);
+    given.push(available.saturating_sub(given.iter().sum()).min(*last).max(MIN_COLUMN));
+    given
+}
+
 /// Visible characters: escape sequences of colours take no room.
 fn width_of(line: &str) -> usize {
     let mut width = 0;
@@ -145,6 +154,14 @@ mod tests {
         assert_eq!(share_out(&[4, 100, 18], 44), [4, 22, 18]);
         assert_eq!(share_out(&[50, 50], 2), [6, 6]);
         assert_eq!(share_out(&[], 2), [] as [usize; 0]);
+    }
+
+    #[test]
+    fn the_last_column_gets_most() {
+        assert_eq!(share_out_before_last(&[7, 20, 90], 43), [7, 10, 26]);
+        assert_eq!(share_out_before_last(&[7, 20, 10], 43), [7, 20, 10]);
+        assert_eq!(share_out_before_last(&[90], 43), [43]);
+        assert_eq!(share_out_before_last(&[], 43), [] as [usize; 0]);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use crate::completion;
 use crate::failure::{bail_usage, usage};
 use crate::heading;
 use crate::input::InputArgs;
+use crate::interface::{self, RecordingSource};
 use crate::latency::{self, LatencyArgs, needs_parallelism};
 use crate::message;
 use crate::page;
@@ -23,6 +24,7 @@ use whit_profile::switches::{self, SwitchOptions, Switches};
 use whit_profile::tasks;
 use whit_profile::time_filter::TimeQuantum;
 use whit_profile::{Counted, LoadOptions};
+use whit_terminal::Begin;
 use whit_view::hists::{
     ChainOptions, ChainOrder, Filters, Grouping, HistsOptions, SelfTime, SortKey,
 };
@@ -181,6 +183,11 @@ pub(crate) fn run(args: &ReportArgs) -> Result<u8> {
     }
     let mut hists = args.hists_options()?;
     args.html.as_deref().map_or(Ok(()), page::check)?;
+    if args.is_interactive()
+        && let Some(code) = interface::start()?
+    {
+        return Ok(code);
+    }
     let recordings = args.input.open_all()?;
     // Blocks of time are those of one recording.
     hists.intervals &= recordings.len() == 1;
@@ -200,7 +207,40 @@ pub(crate) fn run(args: &ReportArgs) -> Result<u8> {
     Ok(0)
 }
 
+/// Shows the interface.
+pub(crate) fn interact(args: &ReportArgs) -> Result<u8> {
+    let mut hists = args.hists_options()?;
+    // Rows are scrolled, and L leaves some out.
+    hists.percent_limit = args.percent_limit.unwrap_or(0.0);
+    let recordings = args.input.open_all()?;
+    hists.intervals &= recordings.len() == 1;
+    let (mut profile, _) = args.load_all(&recordings, &hists)?;
+    args.rows.change(&mut profile);
+    args.rows.check(&profile, &hists)?;
+    let only = if let [recording] = &recordings[..] { Some(recording) } else { None };
+    let options = only.map(|recording| args.load_options(recording, &hists)).transpose()?;
+    let source = RecordingSource::new(&recordings, options, SwitchOptions::default());
+    let begin = Begin {
+        may_have_waits: only.is_some_and(switches::may_tell) && !args.load.chooses_cpus(),
+        ..Begin::report(profile, args.stdio_options(hists))
+    };
+    whit_terminal::run(begin, &source)?;
+    Ok(0)
+}
+
 impl ReportArgs {
+    /// Text is for pipes, for those who ask for it, and for forms that the interface does not have.
+    fn is_interactive(&self) -> bool {
+        let wants_text = self.wants_text()
+            || self.html.is_some()
+            || self.quiet
+            || self.cgroup_tree
+            || self.field_separator.is_some()
+            || self.terminal.has_no_pager()
+            || self.rows.are_text();
+        !wants_text && interface::is_possible()
+    }
+
     /// The sum of all recordings. Context switches are those of a recording alone.
     fn load_all(
         &self,

@@ -3,6 +3,7 @@
 use crate::failure::{bail_usage, usage};
 use crate::heading;
 use crate::input::InputArgs;
+use crate::interface::{self, RecordingSource};
 use crate::page;
 use crate::progress::LoadProgress;
 use crate::symbol_args::{LoadArgs, needs_cgroups};
@@ -11,11 +12,14 @@ use crate::wall::{StackFilterArgs, WaitArgs, needs_switches};
 use anyhow::Result;
 use std::io::Write;
 use std::path::PathBuf;
+use std::sync::Arc;
 use whit_page::{HtmlOptions, MAX_SPANS};
 use whit_perfdata::reader::Recording;
 use whit_profile::model::Profile;
 use whit_profile::switches::{SwitchOptions, Switches};
-use whit_view::hists::{ChainOptions, ChainOrder};
+use whit_terminal::{Begin, Waits};
+use whit_view::hists::{ChainOptions, ChainOrder, HistsOptions};
+use whit_view::stdio::StdioOptions;
 use whit_view::switches::{
     DEFAULT_PERCENT_LIMIT, DEFAULT_RUN_QUEUE, DEFAULT_WORST, FlatSort, SwitchViewOptions, View,
     write_json, write_text,
@@ -26,7 +30,10 @@ use whit_view::switches::{
 pub(crate) struct SwitchesArgs {
     #[command(flatten)]
     input: InputArgs,
-    /// Print the call tree (the default)
+    /// Print text (the default but on a terminal)
+    #[arg(long, help_heading = heading::OUTPUT)]
+    stdio: bool,
+    /// Print the call tree (the default of text)
     #[arg(long, help_heading = heading::OUTPUT)]
     tree: bool,
     /// Print a table of functions
@@ -89,6 +96,11 @@ pub(crate) struct SwitchesArgs {
 pub(crate) fn run(args: &SwitchesArgs) -> Result<u8> {
     let options = args.view_options()?;
     args.html.as_deref().map_or(Ok(()), page::check)?;
+    if args.is_interactive()
+        && let Some(code) = interface::start()?
+    {
+        return Ok(code);
+    }
     let recording = args.input.open()?;
     if options.sort.has_cgroups() {
         needs_cgroups(&recording, "--sort")?;
@@ -114,6 +126,35 @@ pub(crate) fn run(args: &SwitchesArgs) -> Result<u8> {
     Ok(0)
 }
 
+/// Shows the interface.
+pub(crate) fn interact(args: &SwitchesArgs) -> Result<u8> {
+    let view = args.view_options()?;
+    let recording = args.input.open()?;
+    let (profile, switches) = load(args, &recording)?;
+    needs_switches(&profile, &switches)?;
+    let profile = Arc::new(profile);
+    let hists = HistsOptions {
+        filters: view.filters,
+        inline: view.inline,
+        percent_limit: view.percent_limit,
+        ..HistsOptions::default()
+    };
+    let options =
+        StdioOptions { hists, colour: args.terminal.colour(), ..StdioOptions::default() };
+    let begin = Begin {
+        profile: profile.clone(),
+        options,
+        waits: Some(Waits { profile, switches }),
+        view: whit_terminal::View::Waits,
+        may_have_waits: true,
+    };
+    let load = args.load.options(&recording)?;
+    let recordings = [recording];
+    let source = RecordingSource::new(&recordings, Some(load), SwitchOptions::default());
+    whit_terminal::run(begin, &source)?;
+    Ok(0)
+}
+
 fn load(args: &SwitchesArgs, recording: &Recording) -> Result<(Profile, Switches)> {
     let options = args.load.options(recording)?;
     let max_spans = if args.html.is_some() { MAX_SPANS } else { 0 };
@@ -130,6 +171,18 @@ fn load(args: &SwitchesArgs, recording: &Recording) -> Result<(Profile, Switches
 }
 
 impl SwitchesArgs {
+    /// Text is for pipes, for those who ask for it, and for views that the interface does not have.
+    fn is_interactive(&self) -> bool {
+        let wants_text = self.stdio
+            || self.json
+            || self.html.is_some()
+            || self.quiet
+            || self.call_graph.is_some()
+            || self.wants_text()
+            || self.terminal.has_no_pager();
+        !wants_text && interface::is_possible()
+    }
+
     fn view_options(&self) -> Result<SwitchViewOptions> {
         if self.load.chooses_cpus() {
             bail_usage!(

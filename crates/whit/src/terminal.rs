@@ -46,6 +46,11 @@ impl TerminalArgs {
         }
     }
 
+    /// Whether the user wants lines of text, which no pager holds.
+    pub(crate) fn has_no_pager(&self) -> bool {
+        self.no_pager
+    }
+
     /// Whether a pager takes the screen, where a progress bar would spoil it.
     pub(crate) fn pages(&self) -> bool {
         !self.no_pager && io::stdout().is_terminal() && pager().is_some()

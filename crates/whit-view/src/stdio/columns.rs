@@ -8,7 +8,7 @@ use super::StdioOptions;
 use super::cells::{ADDRESS_DIGITS, branch_end, write_key};
 use super::colour::Colour;
 use crate::short_name::shorten;
-use crate::width::share_out;
+use crate::width::share_out_before_last;
 use crate::hists::{Field, HistRow, Hists, MemberWeight, SortKey, WeightColumn, percent};
 
 /// Between columns.
@@ -206,7 +206,7 @@ impl Columns {
         let keys: Vec<usize> = (0..self.list.len()).filter(is_key).collect();
         let wanted: Vec<usize> = keys.iter().map(|place| natural[*place]).collect();
         let of_keys: usize = wanted.iter().sum();
-        let given = share_out(&wanted, available.saturating_sub(whole - of_keys));
+        let given = share_out_before_last(&wanted, available.saturating_sub(whole - of_keys));
         for (place, width) in keys.into_iter().zip(given) {
             self.list[place].1 = width;
         }

@@ -5,6 +5,7 @@
 //! time: they have columns of their own, which appear where there are any.
 
 mod columns;
+mod compact;
 mod flat;
 mod head;
 mod json;
@@ -18,6 +19,7 @@ mod waits;
 pub(crate) mod tests;
 
 pub(crate) use columns::seconds;
+pub use compact::CompactColumn;
 pub use flat::{FlatRow, FlatSort, FlatSortKey, FlatTable, UnsupportedSortKey};
 pub use head::summary_lines;
 pub(crate) use head::{doubts, facts};
