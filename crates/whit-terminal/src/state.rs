@@ -171,8 +171,11 @@ impl State {
 
     /// Makes rows and all that depends on them anew.
     fn compute(&mut self) {
-        // Blocks of time have the samples that filters leave out, too.
+        // Lines are those of the rows before, and nothing may look them up.
+        self.table.lines.clear();
+        (self.flame, self.waits_view) = (None, None);
         let mut options = self.options.clone();
+        // Blocks of time have the samples that filters leave out, too.
         options.hists.intervals &= !options.hists.relative && options.hists.filters.tids.is_empty();
         self.hists = match self.groups.get(self.group) {
             Some(group) => group_hists(&self.profile, group, &options.hists),
@@ -181,8 +184,6 @@ impl State {
         self.columns = Table::new(&self.profile, &self.hists, &options);
         let height = self.body_height();
         self.table.reset(&self.hists, self.options.hists.percent_limit, height);
-        self.flame = None;
-        self.waits_view = None;
         self.prepare();
     }
 
@@ -274,6 +275,11 @@ impl State {
             }
             Answer::Saved(_, Err(error)) => self.message = Some(error),
         }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn set_may_have_waits(&mut self) {
+        self.may_have_waits = true;
     }
 
     /// What [`Source::save`](crate::Source::save) writes.

@@ -3,7 +3,7 @@
 use crate::cursor::Cursor;
 use crate::source::Waits;
 use rustc_hash::FxHashSet;
-use whit_view::hists::{ChainOrder, Filters};
+use whit_view::hists::Filters;
 use whit_view::switches::{CompactColumn, Stacks, StackNode, StackTree, is_shown};
 
 /// Lines that open stacks may make.
@@ -31,7 +31,7 @@ impl WaitsView {
     /// The stacks that the filters let pass; rows below the limit in every column are left out.
     pub(crate) fn new(waits: &Waits, filters: &Filters, inline: bool, limit: f64) -> WaitsView {
         let stacks = Stacks::new(&waits.profile, filters, inline);
-        let tree = StackTree::new(stacks, &waits.switches, ChainOrder::Callee);
+        let tree = StackTree::of_waits(stacks, &waits.switches);
         let columns = CompactColumn::shown(&tree.total);
         let mut view = WaitsView { tree, columns, limit, ..WaitsView::default() };
         view.arrange(0);

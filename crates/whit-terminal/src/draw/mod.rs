@@ -169,7 +169,7 @@ fn draw_status(state: &State, canvas: &mut Canvas<'_>) {
         return;
     }
     if let Some(message) = &state.message {
-        canvas.put(0, y, message, strong);
+        canvas.put(0, y, &whit_types::escape(message), strong);
         return;
     }
     let (at, count, left) = match (&state.text, state.view) {

@@ -16,9 +16,14 @@ pub(super) fn draw_head(state: &State, canvas: &mut Canvas<'_>) {
     let style = canvas.theme.head();
     canvas.paint(0, style);
     let Some(strip) = &state.strip.strip else { return };
-    let from = strip.time_of(state.strip.at).0;
-    let to = strip.time_of(state.strip.at + 1).0;
-    let weight = strip.stretches.get(state.strip.at).map_or(0, |stretch| stretch.total());
+    let columns = state.strip.columns(canvas.width());
+    let Some(column) = columns.iter().find(|column| column.stretches.contains(&state.strip.at))
+    else {
+        return;
+    };
+    let from = strip.time_of(column.stretches.start).0;
+    let to = strip.time_of(column.stretches.end).0;
+    let weight = column.weights.iter().sum();
     let share = percent(weight, strip.sums.iter().sum());
     let head = format!(
         "At {} s, for {}: {share:.2}% of all",

@@ -1,7 +1,7 @@
 //! Call stacks as lists of functions.
 
 use crate::hists::{Filters, has_part, listed, lists_function};
-use whit_profile::model::{FunctionId, NodeId, Profile};
+use whit_profile::model::{DsoKind, FunctionId, NodeId, Profile};
 use whit_profile::switches::{SwitchRow, Switches};
 use whit_types::OutsideText;
 
@@ -36,6 +36,14 @@ impl ChainEntry {
                 (profile.functions[function.index()].name.exact(), inlined)
             }
         }
+    }
+
+    /// True for code of the kernel and its modules.
+    pub(super) fn is_of_kernel(self, profile: &Profile) -> bool {
+        self.0.is_some_and(|(function, _)| {
+            let dso = profile.functions[function.index()].dso;
+            matches!(profile.dsos[dso.index()].kind, DsoKind::Kernel | DsoKind::KernelModule)
+        })
     }
 
     /// The binary's short name; empty where no call stack was recorded.
