@@ -1,4 +1,4 @@
-//! A flame graph: frames as bars, callers above what they call.
+//! A flame graph: frames as bars, callers above their callees.
 
 use crate::input::Key;
 use whit_view::flame::{Flame, FlameFrame};

@@ -4,7 +4,7 @@ use ratatui::crossterm::event::{
     Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEventKind,
 };
 
-/// A key.
+/// Keys that mean something here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "the names of the keys")]
 pub enum Key {
@@ -64,9 +64,7 @@ impl Input {
                 MouseEventKind::ScrollDown => Some(Input::Scroll(WHEEL)),
                 _ => None,
             },
-            Event::Resize(width, height) => {
-                Some(Input::Resize { width: *width, height: *height })
-            }
+            Event::Resize(width, height) => Some(Input::Resize { width: *width, height: *height }),
             _ => None,
         }
     }

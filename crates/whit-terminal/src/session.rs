@@ -136,9 +136,7 @@ fn carry_out(
         Request::Quit => return None,
         Request::Waits => Answer::Waits(source.waits(progress)),
         Request::Times => Answer::Times(source.times(progress)),
-        Request::Code(function) => {
-            Answer::Code(function.clone(), source.code(function, progress))
-        }
+        Request::Code(function) => Answer::Code(function.clone(), source.code(function, progress)),
         Request::Save(path) => {
             let (profile, options) = state.report();
             Answer::Saved(path.clone(), source.save(path, profile, options))

@@ -52,7 +52,13 @@ pub struct Begin {
 impl Begin {
     /// A table.
     pub fn report(profile: Profile, options: StdioOptions) -> Begin {
-        Begin { profile: Arc::new(profile), options, waits: None, view: View::Table, may_have_waits: false }
+        Begin {
+            profile: Arc::new(profile),
+            options,
+            waits: None,
+            view: View::Table,
+            may_have_waits: false,
+        }
     }
 }
 
@@ -193,9 +199,10 @@ impl State {
         match self.view {
             View::Table => {}
             View::Flame if self.flame.is_none() => {
-                let flame = self.groups.get(self.group).map(|group| {
-                    Flame::new(&self.profile, group, hists, MIN_FRAME_PERCENT)
-                });
+                let flame = self
+                    .groups
+                    .get(self.group)
+                    .map(|group| Flame::new(&self.profile, group, hists, MIN_FRAME_PERCENT));
                 self.flame = Some(FlameView::new(flame.unwrap_or_default()));
             }
             View::Waits if self.waits_view.is_none() => {
@@ -222,7 +229,7 @@ impl State {
         self.prepare();
     }
 
-    /// Shows the next view, or asks for what it needs.
+    /// Shows the next view, or asks for its data.
     fn next_view(&mut self) -> Option<Request> {
         let next = match self.view {
             View::Table => View::Flame,
@@ -282,7 +289,7 @@ impl State {
         self.may_have_waits = true;
     }
 
-    /// What [`Source::save`](crate::Source::save) writes.
+    /// The report that [`Source::save`](crate::Source::save) writes.
     pub(crate) fn report(&self) -> (&Profile, &StdioOptions) {
         (&self.profile, &self.options)
     }

@@ -35,7 +35,11 @@ impl StripView {
             let mut column = Column { stretches: stretches.clone(), ..Column::default() };
             for stretch in &strip.stretches[stretches] {
                 column.weights.resize(stretch.weights.len(), 0);
-                column.weights.iter_mut().zip(&stretch.weights).for_each(|(sum, more)| *sum += more);
+                column
+                    .weights
+                    .iter_mut()
+                    .zip(&stretch.weights)
+                    .for_each(|(sum, more)| *sum += more);
                 column.is_lossy |= stretch.is_lossy;
             }
             column

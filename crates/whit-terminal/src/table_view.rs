@@ -1,4 +1,4 @@
-//! Rows with their call chains, of which some are open.
+//! Rows, some with open call chains.
 
 use crate::cursor::Cursor;
 use rustc_hash::FxHashSet;
@@ -69,7 +69,8 @@ impl TableView {
 
     fn push_chains(&mut self, row: usize, of_row: &HistRow) {
         let chains = &of_row.chains;
-        let mut work: Vec<(u32, usize)> = chains.roots.iter().rev().map(|root| (*root, 0)).collect();
+        let mut work: Vec<(u32, usize)> =
+            chains.roots.iter().rev().map(|root| (*root, 0)).collect();
         while let Some((node, depth)) = work.pop() {
             let of_node = &chains.nodes[node as usize];
             let is_open = self.open_nodes.contains(&(row, node));

@@ -4,7 +4,7 @@ use crate::cursor::Cursor;
 use crate::source::Waits;
 use rustc_hash::FxHashSet;
 use whit_view::hists::Filters;
-use whit_view::switches::{CompactColumn, Stacks, StackNode, StackTree, is_shown};
+use whit_view::switches::{CompactColumn, StackNode, StackTree, Stacks, is_shown};
 
 /// Lines that open stacks may make.
 const MAX_LINES: usize = 200_000;

@@ -10,19 +10,19 @@ use crate::hists::{
 /// At most so many frames are kept; those of the lightest commands are left out.
 pub const MAX_FRAMES: usize = 500_000;
 
-/// The name of a frame.
+/// Tells commands from functions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FrameName {
     /// A command, below which its call chains stand.
     Command(Option<CommId>),
-    /// A function.
+    /// One of a call chain.
     Function(ChainEntry),
 }
 
-/// A frame.
+/// A function below its callers, or a command.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FlameFrame {
-    /// Its name.
+    /// The text in it.
     pub name: FrameName,
     /// Weight of all chains through it.
     pub weight: u64,

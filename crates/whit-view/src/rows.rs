@@ -6,7 +6,7 @@ use crate::hists::{HistRow, Hists};
 use crate::stdio::StdioOptions;
 use crate::stdio::table::{Cell, Columns};
 
-/// A column of a table.
+/// Title and width for a layout.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TableColumn {
     /// Its title.
@@ -24,7 +24,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// The columns for these rows. Of each row below the limit, texts may be wider.
+    /// The columns for these rows. Texts of rows below the limit may be wider.
     pub fn new(profile: &Profile, hists: &Hists, options: &StdioOptions) -> Table {
         let columns = Columns::new(profile, hists, options);
         let widths = columns.natural_widths(profile, hists, options.hists.percent_limit);

@@ -104,7 +104,10 @@ mod tests {
     fn the_method_stays() {
         let name = "std::_Rb_tree<int, std::pair<int const, Foo>>::_M_insert_unique(std::pair<int, Foo>&&)";
         assert_eq!(shorten(name, 200), name);
-        assert_eq!(shorten(name, 73), "std::_Rb_tree<int, std::pair<int const, Foo>>::_M_insert_unique");
+        assert_eq!(
+            shorten(name, 73),
+            "std::_Rb_tree<int, std::pair<int const, Foo>>::_M_insert_unique"
+        );
         assert_eq!(shorten(name, 40), "std::_Rb_tree<…>::_M_insert_unique");
         assert_eq!(shorten(name, 30), "…_Rb_tree<…>::_M_insert_unique");
         assert_eq!(shorten(name, 20), "…_M_insert_unique");
@@ -122,7 +125,10 @@ mod tests {
 
     #[test]
     fn the_mark_of_an_inlined_function_stays_where_it_has_room() {
-        assert_eq!(shorten("a::b::long_function(int) (inlined)", 28), "…b::long_function (inlined)");
+        assert_eq!(
+            shorten("a::b::long_function(int) (inlined)", 28),
+            "…b::long_function (inlined)"
+        );
         assert_eq!(shorten("a::b::long_function(int) (inlined)", 16), "…long_function");
     }
 

@@ -121,8 +121,8 @@ fn samples(profile: &Profile, event: EventId) -> Option<Vec<Sample>> {
 mod tests {
     use super::*;
     use crate::builder::{Builder, Who, at};
-    use whit_profile::switches::LossWindow;
     use whit_profile::model::{SingleSample, Singles};
+    use whit_profile::switches::LossWindow;
 
     fn sampled() -> Profile {
         let mut builder = Builder::default();
@@ -132,8 +132,10 @@ mod tests {
             builder.sample(event, who, &[at("main", "a", 1)], 10);
         }
         let mut profile = builder.profile;
-        let single = |time, row, period| SingleSample { time: TimestampNs(time), row, cpu: None, period };
-        let samples = vec![single(100, 0, 4), single(150, 1, 7), single(199, 1, 3), single(120, 0, 6)];
+        let single =
+            |time, row, period| SingleSample { time: TimestampNs(time), row, cpu: None, period };
+        let samples =
+            vec![single(100, 0, 4), single(150, 1, 7), single(199, 1, 3), single(120, 0, 6)];
         let loss_windows = vec![LossWindow { from: TimestampNs(160), to: TimestampNs(190) }];
         profile.singles = Some(Singles { samples, slice_ns: None, loss_windows });
         profile

@@ -177,14 +177,23 @@ mod tests {
     #[test]
     fn chains_in_a_line_are_cut_at_their_end() {
         let line = "  1.0 s  futex_wait <- std::queue<int, long>::pop <- main";
-        assert_eq!(fit_line(line, 48), "  1.0 s  futex_wait <- std::queue<…>::pop <- ma…".to_owned());
+        assert_eq!(
+            fit_line(line, 48),
+            "  1.0 s  futex_wait <- std::queue<…>::pop <- ma…".to_owned()
+        );
     }
 
     #[test]
     fn facts_are_never_cut() {
         let facts = "# Lost: 12 records in 2 chunks, data loss 2.00% (rings full)";
-        assert_eq!(fit_line(facts, 34), "# Lost: 12 records in 2 chunks,\n#   data loss 2.00% (rings full)");
-        assert_eq!(fit_line("# Overhead  Command  Symbol", 20), "# Overhead  Command  …".chars().take(19).collect::<String>() + "…");
+        assert_eq!(
+            fit_line(facts, 34),
+            "# Lost: 12 records in 2 chunks,\n#   data loss 2.00% (rings full)"
+        );
+        assert_eq!(
+            fit_line("# Overhead  Command  Symbol", 20),
+            "# Overhead  Command  …".chars().take(19).collect::<String>() + "…"
+        );
         let path = format!("# no symbols in /{}", "x".repeat(50));
         assert!(fit_line(&path, 30).lines().all(|line| line.chars().count() <= 30));
         assert_eq!(fit_line(&path, 30).matches('x').count(), 50);

@@ -33,12 +33,21 @@ use whit_view::switches::{DEFAULT_PERCENT_LIMIT, SwitchViewOptions};
 use whit_view::wall;
 use whit_view::warning::warning_text;
 
+/// An example for each face.
+const EXAMPLES: &str = "\
+Examples:
+  whit report                           # on a terminal: the interface
+  whit report --stdio --no-children     # text, also on a terminal
+  whit report -s comm,dso | head -20    # text for other programs
+  whit report --html profile.html       # a page";
+
 /// Arguments of `whit report`.
 #[derive(clap::Args, Debug)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct ReportArgs {
     #[command(flatten)]
     input: InputArgs,
-    /// Print the report as text (the default but on a terminal)
+    /// Print text; without it, a terminal gets an interface with perf's keys (? lists them)
     #[arg(long, help_heading = heading::OUTPUT)]
     stdio: bool,
     /// Write a page with an interactive flame graph to this file
@@ -487,7 +496,8 @@ impl ReportArgs {
 
     /// People rarely read on below half a percent; programs get all rows.
     fn percent_limit(&self) -> Option<f64> {
-        let is_for_people = io::stdout().is_terminal() && !self.json && self.field_separator.is_none();
+        let is_for_people =
+            io::stdout().is_terminal() && !self.json && self.field_separator.is_none();
         self.percent_limit.or(is_for_people.then_some(TERMINAL_PERCENT_LIMIT))
     }
 }

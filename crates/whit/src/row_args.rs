@@ -102,7 +102,10 @@ impl RowArgs {
 
     /// True where rows have a form that the interface does not have.
     pub(crate) fn are_text(&self) -> bool {
-        self.hierarchy || self.total_cycles || self.samples.is_some() || !self.column_widths.is_empty()
+        self.hierarchy
+            || self.total_cycles
+            || self.samples.is_some()
+            || !self.column_widths.is_empty()
     }
 
     fn count(&self) -> Counted {

@@ -25,12 +25,21 @@ use whit_view::switches::{
     write_json, write_text,
 };
 
+/// An example for each face.
+const EXAMPLES: &str = "\
+Examples:
+  whit switches                         # on a terminal: the interface
+  whit switches --stdio -g caller       # text, from where threads start
+  whit switches --worst 20 --wakers     # the longest waits, and who ended them
+  whit switches --html waits.html       # a page";
+
 /// Arguments of `whit switches`.
 #[derive(clap::Args, Debug)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct SwitchesArgs {
     #[command(flatten)]
     input: InputArgs,
-    /// Print text (the default but on a terminal)
+    /// Print text; without it, a terminal gets an interface with perf's keys (? lists them)
     #[arg(long, help_heading = heading::OUTPUT)]
     stdio: bool,
     /// Print the call tree (the default of text)
@@ -139,8 +148,7 @@ pub(crate) fn interact(args: &SwitchesArgs) -> Result<u8> {
         percent_limit: view.percent_limit,
         ..HistsOptions::default()
     };
-    let options =
-        StdioOptions { hists, colour: args.terminal.colour(), ..StdioOptions::default() };
+    let options = StdioOptions { hists, colour: args.terminal.colour(), ..StdioOptions::default() };
     let begin = Begin {
         profile: profile.clone(),
         options,

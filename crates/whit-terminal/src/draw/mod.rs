@@ -49,7 +49,7 @@ impl Canvas<'_> {
         }
     }
 
-    /// A part of it.
+    /// The same buffer, drawn on within an area.
     fn part(&mut self, area: Rect) -> Canvas<'_> {
         Canvas { buffer: self.buffer, area, theme: self.theme }
     }
@@ -173,9 +173,7 @@ fn draw_status(state: &State, canvas: &mut Canvas<'_>) {
         return;
     }
     let (at, count, left) = match (&state.text, state.view) {
-        (Some(text), _) => {
-            (text.cursor.at, text.lines.len(), "Esc back  Up Down PgUp PgDn scroll")
-        }
+        (Some(text), _) => (text.cursor.at, text.lines.len(), "Esc back  Up Down PgUp PgDn scroll"),
         (None, View::Table) => (state.table.cursor.at, state.table.lines.len(), HINTS),
         (None, View::Waits) => match &state.waits_view {
             Some(view) => (view.cursor.at, view.lines.len(), HINTS),
@@ -195,7 +193,13 @@ fn draw_status(state: &State, canvas: &mut Canvas<'_>) {
 }
 
 /// Draws how far a request has come, in the last line.
-pub(crate) fn draw_progress(what: &str, share: f64, area: Rect, buffer: &mut Buffer, state: &State) {
+pub(crate) fn draw_progress(
+    what: &str,
+    share: f64,
+    area: Rect,
+    buffer: &mut Buffer,
+    state: &State,
+) {
     let theme = Theme::of(state.options.colour);
     let mut canvas = Canvas { buffer, area, theme };
     let y = canvas.height().saturating_sub(1);

@@ -84,9 +84,11 @@ fn draw_legend(strip: &Strip, profile: &Profile, canvas: &mut Canvas<'_>, y: usi
             None if *sum == 0 => continue,
             None => "others".to_owned(),
         };
-        let letter = if number < strip.commands.len() { LETTERS[number] } else { LETTERS[MAX_COMMANDS] };
+        let letter =
+            if number < strip.commands.len() { LETTERS[number] } else { LETTERS[MAX_COMMANDS] };
         let style = canvas.theme.series(number);
-        let end = canvas.put(0, y + number, &format!("{letter} {:6.2}% ", percent(*sum, all)), style);
+        let end =
+            canvas.put(0, y + number, &format!("{letter} {:6.2}% ", percent(*sum, all)), style);
         canvas.put(end, y + number, &name, Style::new());
     }
     let is_lossy = strip.stretches.iter().any(|stretch| stretch.is_lossy);

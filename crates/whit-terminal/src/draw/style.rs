@@ -14,9 +14,15 @@ pub(crate) struct Theme {
     has_colours: bool,
 }
 
-/// Colours of frames, none of which is that of a choice.
-const FRAMES: [Color; 6] =
-    [Color::Yellow, Color::Green, Color::Cyan, Color::Magenta, Color::LightYellow, Color::LightGreen];
+/// Colours of frames; that of a chosen frame is another one.
+const FRAMES: [Color; 6] = [
+    Color::Yellow,
+    Color::Green,
+    Color::Cyan,
+    Color::Magenta,
+    Color::LightYellow,
+    Color::LightGreen,
+];
 
 impl Theme {
     pub(crate) fn of(colour: Colour) -> Theme {

@@ -86,7 +86,9 @@ impl Layout {
         let mark = state.table.mark(hists, Line::Row(place));
         canvas.put(0, y, sign(mark), Style::new());
         let mut x = MARK;
-        for (number, (column, width)) in state.columns.columns().iter().zip(&self.widths).enumerate() {
+        for (number, (column, width)) in
+            state.columns.columns().iter().zip(&self.widths).enumerate()
+        {
             let cell = state.columns.cell(profile, hists, row, number, *width);
             let share = state.columns.share(hists, row, number);
             let style = share.map_or(Style::new(), |share| canvas.theme.share(share));

@@ -18,7 +18,7 @@ use whit_view::warning::warning_text;
 const SAVE_NAME: &str = "whit-report.txt";
 
 impl State {
-    /// Takes an event of the terminal; gives what has to be done for it.
+    /// Takes an event of the terminal; gives the work that it asks for.
     pub fn handle(&mut self, input: Input) -> Option<Request> {
         match input {
             Input::Resize { width, height } => {
@@ -114,9 +114,7 @@ impl State {
         let (width, height) = (self.width, self.body_height());
         match self.view {
             View::Table => self.table.cursor.key(key, self.table.lines.len(), height),
-            View::Flame => {
-                self.flame.as_mut().is_some_and(|flame| flame.key(key, width, height))
-            }
+            View::Flame => self.flame.as_mut().is_some_and(|flame| flame.key(key, width, height)),
             View::Waits => self
                 .waits_view
                 .as_mut()
@@ -492,7 +490,9 @@ impl State {
             let options = SwitchViewOptions { filters, ..SwitchViewOptions::default() };
             text.extend(summary_lines(&waits.profile, &waits.switches, &options));
         }
-        text.extend(self.profile.warnings.iter().map(|it| format!("Warning: {}", warning_text(it))));
+        text.extend(
+            self.profile.warnings.iter().map(|it| format!("Warning: {}", warning_text(it))),
+        );
         let escaped = |line: String| whit_types::escape(&line).into_owned();
         let text: Vec<String> = text.into_iter().map(escaped).collect();
         let width = usize::from(self.width);

@@ -82,7 +82,8 @@ fn colours_are_only_used_where_they_are_wanted() {
 }
 
 fn any_key() -> impl Strategy<Value = Key> {
-    let keys = "hqvae+ECdtkFVLPi/ 05\n".chars().map(|c| if c == '\n' { Key::Enter } else { Key::Char(c) });
+    let keys =
+        "hqvae+ECdtkFVLPi/ 05\n".chars().map(|c| if c == '\n' { Key::Enter } else { Key::Char(c) });
     let moves = [Key::Up, Key::Down, Key::Left, Key::Right, Key::Home, Key::End];
     let others = [Key::PageUp, Key::PageDown, Key::Esc, Key::Tab, Key::BackTab, Key::Backspace];
     let all: Vec<Key> = keys.chain(moves).chain(others).collect();

@@ -14,7 +14,10 @@ fn the_first_screen_has_the_table() {
     assert_eq!(lines[2], "+   80.00%  0.00% app     app               [.] main");
     assert_eq!(lines[3], "+   70.00% 20.00% app     app               [.] sort");
     assert_eq!(lines[4], "+   50.00% 50.00% app     cmp.so            [.] compare");
-    assert_eq!(lines[23], format!("{:<76}1/5", "? keys  v view  / filter  Enter open  a code  q quit"));
+    assert_eq!(
+        lines[23],
+        format!("{:<76}1/5", "? keys  v view  / filter  Enter open  a code  q quit")
+    );
 }
 
 #[test]
@@ -25,7 +28,10 @@ fn keys_move_the_choice() {
         state.table.cursor.at
     };
     assert_eq!([at(Key::Down), at(Key::Down), at(Key::Up), at(Key::End)], [1, 2, 1, 4]);
-    assert_eq!([at(Key::PageUp), at(Key::PageDown), at(Key::Home), at(Key::Char(' '))], [2, 4, 0, 2]);
+    assert_eq!(
+        [at(Key::PageUp), at(Key::PageDown), at(Key::Home), at(Key::Char(' '))],
+        [2, 4, 0, 2]
+    );
 }
 
 #[test]

@@ -118,7 +118,8 @@ fn times() -> Profile {
         let period = profile.rows[row].period;
         SingleSample { time: TimestampNs(time), row: row as u32, cpu: None, period }
     };
-    let samples = vec![single(0, 1_000_000_000), single(3, 1_500_000_000), single(1, 2_000_000_000)];
+    let samples =
+        vec![single(0, 1_000_000_000), single(3, 1_500_000_000), single(1, 2_000_000_000)];
     profile.singles = Some(Singles { samples, ..Singles::default() });
     profile
 }

@@ -7,9 +7,9 @@ use whit_profile::model::Profile;
 use super::StdioOptions;
 use super::cells::{ADDRESS_DIGITS, branch_end, write_key};
 use super::colour::Colour;
+use crate::hists::{Field, HistRow, Hists, MemberWeight, SortKey, WeightColumn, percent};
 use crate::short_name::shorten;
 use crate::width::share_out_before_last;
-use crate::hists::{Field, HistRow, Hists, MemberWeight, SortKey, WeightColumn, percent};
 
 /// Between columns.
 const GAP: usize = 2;

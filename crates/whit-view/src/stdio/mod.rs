@@ -302,7 +302,7 @@ fn write_rows(
     Ok(())
 }
 
-/// Rows of a pipe are perf's; people are told that there are more.
+/// Pipes get perf's rows and nothing else; people want to know that there are more.
 fn write_left_out(
     out: &mut impl Write,
     hists: &hists::Hists,

@@ -3,7 +3,7 @@
 use crate::units::duration;
 use whit_profile::switches::SwitchSums;
 
-/// A column.
+/// Title and cells.
 #[derive(Clone, Copy, Debug)]
 pub struct CompactColumn {
     /// Its title.

@@ -316,6 +316,7 @@ fn a_narrow_terminal_leaves_columns_out_and_says_which() {
     let options = SwitchViewOptions { width: Some(80), ..SwitchViewOptions::default() };
     let text = text(&[View::Tree, View::Flat], &options);
     assert_eq!(text.matches("# Columns left out: Inactive Sync Wait Count, ").count(), 2, "{text}");
-    let heads = text.lines().filter(|line| line.starts_with("#       CPU Time")).collect::<Vec<_>>();
+    let heads =
+        text.lines().filter(|line| line.starts_with("#       CPU Time")).collect::<Vec<_>>();
     assert_eq!(heads[0], "#       CPU Time  Inactive Wait Time  Function / Call Stack");
 }

@@ -166,16 +166,17 @@ impl Source for RecordingSource<'_> {
     }
 
     fn save(&self, path: &Path, profile: &Profile, options: &StdioOptions) -> Result<(), String> {
-        let options = StdioOptions { colour: Colour::Never, tells_left_out: true, ..options.clone() };
+        let options =
+            StdioOptions { colour: Colour::Never, tells_left_out: true, ..options.clone() };
         let save = || -> Result<()> {
             let mut out = BufWriter::new(File::create_new(path)?);
             write_report(&mut out, profile, &options)?;
             Ok(out.flush()?)
         };
         let shown = path.display();
-        save().with_context(|| format!("cannot write {shown}, which must be a new file")).map_err(
-            |error| output::describe(&error),
-        )
+        save()
+            .with_context(|| format!("cannot write {shown}, which must be a new file"))
+            .map_err(|error| output::describe(&error))
     }
 }
 
@@ -185,7 +186,12 @@ mod tests {
 
     #[test]
     fn the_hottest_line_is_the_one_with_the_largest_share() {
-        let lines = ["Percent | code", "    1.50 0.1 :  10: nop", "   60.25 9.0 :  11: add", "    0.00 : 12"];
+        let lines = [
+            "Percent | code",
+            "    1.50 0.1 :  10: nop",
+            "   60.25 9.0 :  11: add",
+            "    0.00 : 12",
+        ];
         assert_eq!(hottest(&lines.map(str::to_owned)), 2);
         assert_eq!(hottest(&[]), 0);
     }
