@@ -135,7 +135,7 @@ fn carry_out(
     Some(match request {
         Request::Quit => return None,
         Request::Waits => Answer::Waits(source.waits(progress)),
-        Request::Times => Answer::Times(source.times(progress)),
+        Request::Times => Answer::Times(source.times(progress).map(Box::new)),
         Request::Code(function) => Answer::Code(function.clone(), source.code(function, progress)),
         Request::Save(path) => {
             let (profile, options) = state.report();

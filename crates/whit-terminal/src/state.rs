@@ -81,7 +81,7 @@ pub enum Request {
 #[derive(Debug)]
 pub(crate) enum Answer {
     Waits(Result<Waits, String>),
-    Times(Result<Profile, String>),
+    Times(Result<Box<Profile>, String>),
     Code(Function, Result<CodeText, String>),
     Saved(PathBuf, Result<(), String>),
 }
@@ -258,7 +258,7 @@ impl State {
                 self.show(View::Table);
             }
             Answer::Times(Ok(profile)) => {
-                self.times = Some(profile);
+                self.times = Some(*profile);
                 self.prepare();
             }
             Answer::Times(Err(error)) => {

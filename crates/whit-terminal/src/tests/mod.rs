@@ -112,7 +112,7 @@ fn waits() -> Waits {
 }
 
 /// A profile with the time of each sample.
-fn times() -> Profile {
+fn times() -> Box<Profile> {
     let mut profile = profile();
     let single = |row: usize, time| {
         let period = profile.rows[row].period;
@@ -121,7 +121,7 @@ fn times() -> Profile {
     let samples =
         vec![single(0, 1_000_000_000), single(3, 1_500_000_000), single(1, 2_000_000_000)];
     profile.singles = Some(Singles { samples, ..Singles::default() });
-    profile
+    Box::new(profile)
 }
 
 fn answered(state: &mut State, answer: Answer) {
