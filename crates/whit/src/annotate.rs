@@ -1,6 +1,6 @@
 //! `whit annotate`.
 
-mod sources;
+pub(crate) mod sources;
 
 use crate::completion;
 use crate::failure::{bail_usage, usage};

@@ -5,6 +5,11 @@ use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
+/// True where the program is there.
+pub(crate) fn exists(name: &str) -> bool {
+    std::env::current_exe().is_ok_and(|own| own.with_file_name(name).is_file())
+}
+
 /// Becomes the program; comes back only where that fails. `advice` says how to get it.
 pub(crate) fn run(name: &str, arguments: &[OsString], advice: &str) -> Result<u8> {
     let own = std::env::current_exe().context("cannot find this program's own file")?;

@@ -7,7 +7,7 @@ use crate::input;
 use crate::message;
 use crate::progress::LoadProgress;
 use crate::symbol_args::LoadArgs;
-use crate::terminal::TerminalArgs;
+use crate::terminal::{TerminalArgs, WidthArgs};
 use anyhow::{Result, anyhow};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -68,6 +68,8 @@ pub(crate) struct DiffArgs {
     #[command(flatten)]
     pub(crate) load: LoadArgs,
     #[command(flatten)]
+    width: WidthArgs,
+    #[command(flatten)]
     terminal: TerminalArgs,
 }
 
@@ -85,7 +87,7 @@ pub(crate) fn run(args: &DiffArgs) -> Result<u8> {
         paths.iter().map(|path| args.load(path, &options)).collect()
     };
     let diff = diff::diff(&load(before)?, &load(after)?, &options.per)?;
-    let mut out = args.terminal.output();
+    let mut out = args.width.fit(args.terminal.output(), !args.json);
     if args.json {
         diff::write_json(&mut out, &diff)?;
         writeln!(out)?;

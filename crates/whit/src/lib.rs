@@ -20,6 +20,7 @@ mod failure;
 mod heading;
 mod help;
 mod input;
+mod interface;
 mod latency;
 mod list;
 mod locks;
@@ -132,6 +133,17 @@ pub fn main() -> ExitCode {
 /// Runs `whit-query`, the program that `whit query` becomes; gives its exit code.
 pub fn query_main() -> ExitCode {
     ended(query::Program::try_parse().map_err(Into::into).and_then(|program| program.run()))
+}
+
+/// Runs `whit-terminal`, the program that `whit report` becomes on a terminal; gives its exit code.
+pub fn terminal_main() -> ExitCode {
+    ended(parse().map_err(Into::into).and_then(|cli| match cli.command {
+        Command::Report(args) => report::interact(&args),
+        Command::Switches(args) => switches::interact(&args),
+        _ => failure::bail_usage!(
+            "whit-terminal is the interface of whit: run whit report or whit switches on a terminal"
+        ),
+    }))
 }
 
 fn ended(result: Result<u8>) -> ExitCode {

@@ -5,7 +5,7 @@ use crate::heading;
 use crate::input::InputArgs;
 use crate::progress::LoadProgress;
 use crate::symbol_args::LoadArgs;
-use crate::terminal::TerminalArgs;
+use crate::terminal::{TerminalArgs, WidthArgs};
 use crate::wall::{StackFilterArgs, WaitLengthArgs, needs_switches};
 use anyhow::{Result, bail};
 use std::io::Write;
@@ -43,6 +43,8 @@ pub(crate) struct LocksArgs {
     #[command(flatten)]
     pub(crate) load: LoadArgs,
     #[command(flatten)]
+    width: WidthArgs,
+    #[command(flatten)]
     terminal: TerminalArgs,
 }
 
@@ -70,7 +72,7 @@ pub(crate) fn run(args: &LocksArgs) -> Result<u8> {
             profile.recording.path
         );
     }
-    let mut out = args.terminal.output();
+    let mut out = args.width.fit(args.terminal.output(), !args.json);
     if args.json {
         write_json(&mut out, &profile, &switches, &options)?;
         writeln!(out)?;

@@ -4,13 +4,14 @@ use crate::completion;
 use crate::failure::{bail_usage, usage};
 use crate::heading;
 use crate::input::InputArgs;
+use crate::interface::{self, RecordingSource};
 use crate::latency::{self, LatencyArgs, needs_parallelism};
 use crate::message;
 use crate::page;
 use crate::progress::LoadProgress;
 use crate::row_args::RowArgs;
 use crate::symbol_args::{LoadArgs, needs_cgroups};
-use crate::terminal::TerminalArgs;
+use crate::terminal::{TerminalArgs, WidthArgs};
 use crate::unsupported_options::{OfReport, UnsupportedArgs};
 use crate::wall::{WaitArgs, needs_switches};
 use anyhow::Result;
@@ -23,6 +24,7 @@ use whit_profile::switches::{self, SwitchOptions, Switches};
 use whit_profile::tasks;
 use whit_profile::time_filter::TimeQuantum;
 use whit_profile::{Counted, LoadOptions};
+use whit_terminal::Begin;
 use whit_view::hists::{
     ChainOptions, ChainOrder, Filters, Grouping, HistsOptions, SelfTime, SortKey,
 };
@@ -31,12 +33,21 @@ use whit_view::switches::{DEFAULT_PERCENT_LIMIT, SwitchViewOptions};
 use whit_view::wall;
 use whit_view::warning::warning_text;
 
+/// An example for each face.
+const EXAMPLES: &str = "\
+Examples:
+  whit report                           # on a terminal: the interface
+  whit report --stdio --no-children     # text, also on a terminal
+  whit report -s comm,dso | head -20    # text for other programs
+  whit report --html profile.html       # a page";
+
 /// Arguments of `whit report`.
 #[derive(clap::Args, Debug)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct ReportArgs {
     #[command(flatten)]
     input: InputArgs,
-    /// Print the report as text (the default)
+    /// Print text; without it, a terminal gets an interface with perf's keys (? lists them)
     #[arg(long, help_heading = heading::OUTPUT)]
     stdio: bool,
     /// Write a page with an interactive flame graph to this file
@@ -106,7 +117,7 @@ pub(crate) struct ReportArgs {
     latency: LatencyArgs,
     #[command(flatten)]
     waits: WaitArgs,
-    /// Omit rows and call chains below this share
+    /// Omit rows and call chains below this share [default: 0.5 on a terminal; elsewhere 0, and 0.5 of call chains]
     #[arg(long, value_name = "PERCENT", help_heading = heading::ROWS)]
     percent_limit: Option<f64>,
     /// Print call chains: none, caller, callee, flat or folded, with limits as in graph,0.5,caller
@@ -137,6 +148,8 @@ pub(crate) struct ReportArgs {
     #[command(flatten)]
     pub(crate) load: LoadArgs,
     #[command(flatten)]
+    width: WidthArgs,
+    #[command(flatten)]
     terminal: TerminalArgs,
     #[command(flatten)]
     unsupported_options: UnsupportedArgs<OfReport>,
@@ -161,6 +174,9 @@ const OTHER_THAN_TASKS: [&str; 15] = [
     "comms",
 ];
 
+/// Rows below this share are left out on a terminal.
+const TERMINAL_PERCENT_LIMIT: f64 = 0.5;
+
 /// Runs `whit report`.
 pub(crate) fn run(args: &ReportArgs) -> Result<u8> {
     if args.wall {
@@ -176,6 +192,11 @@ pub(crate) fn run(args: &ReportArgs) -> Result<u8> {
     }
     let mut hists = args.hists_options()?;
     args.html.as_deref().map_or(Ok(()), page::check)?;
+    if args.is_interactive()
+        && let Some(code) = interface::start()?
+    {
+        return Ok(code);
+    }
     let recordings = args.input.open_all()?;
     // Blocks of time are those of one recording.
     hists.intervals &= recordings.len() == 1;
@@ -189,13 +210,46 @@ pub(crate) fn run(args: &ReportArgs) -> Result<u8> {
             return Ok(0);
         }
     }
-    let mut out = args.terminal.output();
+    let mut out = args.width.fit(args.terminal.output(), args.is_cut());
     args.print(&profile, hists, &mut out)?;
     out.flush()?;
     Ok(0)
 }
 
+/// Shows the interface.
+pub(crate) fn interact(args: &ReportArgs) -> Result<u8> {
+    let mut hists = args.hists_options()?;
+    // Rows are scrolled, and L leaves some out.
+    hists.percent_limit = args.percent_limit.unwrap_or(0.0);
+    let recordings = args.input.open_all()?;
+    hists.intervals &= recordings.len() == 1;
+    let (mut profile, _) = args.load_all(&recordings, &hists)?;
+    args.rows.change(&mut profile);
+    args.rows.check(&profile, &hists)?;
+    let only = if let [recording] = &recordings[..] { Some(recording) } else { None };
+    let options = only.map(|recording| args.load_options(recording, &hists)).transpose()?;
+    let source = RecordingSource::new(&recordings, options, SwitchOptions::default());
+    let begin = Begin {
+        may_have_waits: only.is_some_and(switches::may_tell) && !args.load.chooses_cpus(),
+        ..Begin::report(profile, args.stdio_options(hists))
+    };
+    whit_terminal::run(begin, &source)?;
+    Ok(0)
+}
+
 impl ReportArgs {
+    /// Text is for pipes, for those who ask for it, and for forms that the interface does not have.
+    fn is_interactive(&self) -> bool {
+        let wants_text = self.wants_text()
+            || self.html.is_some()
+            || self.quiet
+            || self.cgroup_tree
+            || self.field_separator.is_some()
+            || self.terminal.has_no_pager()
+            || self.rows.are_text();
+        !wants_text && interface::is_possible()
+    }
+
     /// The sum of all recordings. Context switches are those of a recording alone.
     fn load_all(
         &self,
@@ -274,7 +328,7 @@ impl ReportArgs {
         let list = tasks::tasks(&recording, self.load.threads(), &update);
         progress.finish();
         let list = list?;
-        let mut out = self.terminal.output();
+        let mut out = self.width.fit(self.terminal.output(), !self.json);
         if self.header {
             stdio::write_header(&mut out, &whit_profile::header_of(&recording))?;
         }
@@ -302,7 +356,7 @@ impl ReportArgs {
         progress.finish();
         let (profile, switches) = loaded?;
         needs_switches(&profile, &switches)?;
-        let mut out = self.terminal.output();
+        let mut out = self.width.fit(self.terminal.output(), !self.json);
         if self.json {
             wall::write_json(&mut out, &profile, &switches, &options)?;
             writeln!(out)?;
@@ -361,7 +415,7 @@ impl ReportArgs {
         if let Some(chains) = &self.call_graph {
             hists.chains = ChainOptions::parse(chains).map_err(usage)?;
         }
-        if let Some(percent) = self.percent_limit {
+        if let Some(percent) = self.percent_limit() {
             hists.set_percent_limit(percent);
         }
         self.rows.apply(&mut hists, &self.latency)?;
@@ -420,7 +474,11 @@ impl ReportArgs {
             profile.warnings.iter().map(warning_text).for_each(message::error);
             return Ok(());
         }
-        let options = StdioOptions {
+        Ok(stdio::write_report(out, profile, &self.stdio_options(hists))?)
+    }
+
+    fn stdio_options(&self, hists: HistsOptions) -> StdioOptions {
+        StdioOptions {
             hists,
             separator: self.field_separator,
             show_samples: self.rows.show_nr_samples,
@@ -429,7 +487,20 @@ impl ReportArgs {
             nanoseconds: self.rows.ns,
             quiet: self.quiet,
             colour: self.terminal.colour(),
-        };
-        Ok(stdio::write_report(out, profile, &options)?)
+            width: self.width.columns().filter(|_| self.is_cut()),
+            tells_left_out: io::stdout().is_terminal() && self.is_cut(),
+        }
+    }
+
+    /// Lines are cut in text whose columns the user does not lay out.
+    fn is_cut(&self) -> bool {
+        !self.json && self.field_separator.is_none() && self.rows.column_widths.is_empty()
+    }
+
+    /// People rarely read on below half a percent; programs get all rows.
+    fn percent_limit(&self) -> Option<f64> {
+        let is_for_people =
+            io::stdout().is_terminal() && !self.json && self.field_separator.is_none();
+        self.percent_limit.or(is_for_people.then_some(TERMINAL_PERCENT_LIMIT))
     }
 }

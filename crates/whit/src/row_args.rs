@@ -100,6 +100,14 @@ impl RowArgs {
             || self.show_cpu_utilization
     }
 
+    /// True where rows have a form that the interface does not have.
+    pub(crate) fn are_text(&self) -> bool {
+        self.hierarchy
+            || self.total_cycles
+            || self.samples.is_some()
+            || !self.column_widths.is_empty()
+    }
+
     fn count(&self) -> Counted {
         match (self.branch_stack, self.mem_mode) {
             _ if self.total_cycles => Counted::Blocks,

@@ -3,30 +3,46 @@
 use crate::failure::{bail_usage, usage};
 use crate::heading;
 use crate::input::InputArgs;
+use crate::interface::{self, RecordingSource};
 use crate::page;
 use crate::progress::LoadProgress;
 use crate::symbol_args::{LoadArgs, needs_cgroups};
-use crate::terminal::TerminalArgs;
+use crate::terminal::{TerminalArgs, WidthArgs};
 use crate::wall::{StackFilterArgs, WaitArgs, needs_switches};
 use anyhow::Result;
 use std::io::Write;
 use std::path::PathBuf;
+use std::sync::Arc;
 use whit_page::{HtmlOptions, MAX_SPANS};
 use whit_perfdata::reader::Recording;
 use whit_profile::model::Profile;
 use whit_profile::switches::{SwitchOptions, Switches};
-use whit_view::hists::{ChainOptions, ChainOrder};
+use whit_terminal::{Begin, Waits};
+use whit_view::hists::{ChainOptions, ChainOrder, HistsOptions};
+use whit_view::stdio::StdioOptions;
 use whit_view::switches::{
     DEFAULT_PERCENT_LIMIT, DEFAULT_RUN_QUEUE, DEFAULT_WORST, FlatSort, SwitchViewOptions, View,
     write_json, write_text,
 };
 
+/// An example for each face.
+const EXAMPLES: &str = "\
+Examples:
+  whit switches                         # on a terminal: the interface
+  whit switches --stdio -g caller       # text, from where threads start
+  whit switches --worst 20 --wakers     # the longest waits, and who ended them
+  whit switches --html waits.html       # a page";
+
 /// Arguments of `whit switches`.
 #[derive(clap::Args, Debug)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct SwitchesArgs {
     #[command(flatten)]
     input: InputArgs,
-    /// Print the call tree (the default)
+    /// Print text; without it, a terminal gets an interface with perf's keys (? lists them)
+    #[arg(long, help_heading = heading::OUTPUT)]
+    stdio: bool,
+    /// Print the call tree (the default of text)
     #[arg(long, help_heading = heading::OUTPUT)]
     tree: bool,
     /// Print a table of functions
@@ -80,6 +96,8 @@ pub(crate) struct SwitchesArgs {
     #[command(flatten)]
     pub(crate) load: LoadArgs,
     #[command(flatten)]
+    width: WidthArgs,
+    #[command(flatten)]
     terminal: TerminalArgs,
 }
 
@@ -87,6 +105,11 @@ pub(crate) struct SwitchesArgs {
 pub(crate) fn run(args: &SwitchesArgs) -> Result<u8> {
     let options = args.view_options()?;
     args.html.as_deref().map_or(Ok(()), page::check)?;
+    if args.is_interactive()
+        && let Some(code) = interface::start()?
+    {
+        return Ok(code);
+    }
     let recording = args.input.open()?;
     if options.sort.has_cgroups() {
         needs_cgroups(&recording, "--sort")?;
@@ -101,7 +124,7 @@ pub(crate) fn run(args: &SwitchesArgs) -> Result<u8> {
             return Ok(0);
         }
     }
-    let mut out = args.terminal.output();
+    let mut out = args.width.fit(args.terminal.output(), !args.json);
     if args.json {
         write_json(&mut out, &profile, &switches, &options)?;
         writeln!(out)?;
@@ -109,6 +132,34 @@ pub(crate) fn run(args: &SwitchesArgs) -> Result<u8> {
         write_text(&mut out, &profile, &switches, &args.views(), &options)?;
     }
     out.flush()?;
+    Ok(0)
+}
+
+/// Shows the interface.
+pub(crate) fn interact(args: &SwitchesArgs) -> Result<u8> {
+    let view = args.view_options()?;
+    let recording = args.input.open()?;
+    let (profile, switches) = load(args, &recording)?;
+    needs_switches(&profile, &switches)?;
+    let profile = Arc::new(profile);
+    let hists = HistsOptions {
+        filters: view.filters,
+        inline: view.inline,
+        percent_limit: view.percent_limit,
+        ..HistsOptions::default()
+    };
+    let options = StdioOptions { hists, colour: args.terminal.colour(), ..StdioOptions::default() };
+    let begin = Begin {
+        profile: profile.clone(),
+        options,
+        waits: Some(Waits { profile, switches }),
+        view: whit_terminal::View::Waits,
+        may_have_waits: true,
+    };
+    let load = args.load.options(&recording)?;
+    let recordings = [recording];
+    let source = RecordingSource::new(&recordings, Some(load), SwitchOptions::default());
+    whit_terminal::run(begin, &source)?;
     Ok(0)
 }
 
@@ -131,6 +182,18 @@ fn load(args: &SwitchesArgs, recording: &Recording) -> Result<(Profile, Switches
 }
 
 impl SwitchesArgs {
+    /// Text is for pipes, for those who ask for it, and for views that the interface does not have.
+    fn is_interactive(&self) -> bool {
+        let wants_text = self.stdio
+            || self.json
+            || self.html.is_some()
+            || self.quiet
+            || self.call_graph.is_some()
+            || self.wants_text()
+            || self.terminal.has_no_pager();
+        !wants_text && interface::is_possible()
+    }
+
     fn view_options(&self) -> Result<SwitchViewOptions> {
         if self.load.chooses_cpus() {
             bail_usage!(
@@ -162,6 +225,7 @@ impl SwitchesArgs {
             limit: self.worst.unwrap_or(DEFAULT_WORST),
             run_queue_limit: self.limit,
             quiet: self.quiet,
+            width: self.width.columns().filter(|_| !self.json),
         })
     }
 

@@ -5,11 +5,14 @@ use crate::output;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use whit_view::stdio::Colour;
+use whit_view::width::fit_line;
 
 /// Where neither `WHIT_PAGER` nor `PAGER` names one.
 const DEFAULT_PAGER: &str = "less";
 /// For `less`: end at once if the text fits the screen, keep colours, leave the text there.
 const LESS: &str = "FRX";
+/// Lines are cut at no less.
+const MIN_WIDTH: usize = 20;
 
 #[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
 enum When {
@@ -43,6 +46,11 @@ impl TerminalArgs {
         }
     }
 
+    /// Whether the user wants lines of text, which no pager holds.
+    pub(crate) fn has_no_pager(&self) -> bool {
+        self.no_pager
+    }
+
     /// Whether a pager takes the screen, where a progress bar would spoil it.
     pub(crate) fn pages(&self) -> bool {
         !self.no_pager && io::stdout().is_terminal() && pager().is_some()
@@ -56,6 +64,69 @@ impl TerminalArgs {
             Some((stdin, child)) => Paged::Pager(Some(BufWriter::new(stdin)), child),
             None => Paged::Stdout(output::stdout()),
         }
+    }
+}
+
+/// The width of lines.
+#[derive(clap::Args, Clone, Copy, Debug)]
+pub(crate) struct WidthArgs {
+    /// Cut lines at N columns, shorten the names in them; 0 leaves them whole [default: the terminal's width; whole
+    /// lines elsewhere]
+    #[arg(long, value_name = "N", help_heading = heading::OUTPUT)]
+    width: Option<usize>,
+}
+
+impl WidthArgs {
+    /// The width to which lines are cut; `None` leaves them whole.
+    pub(crate) fn columns(self) -> Option<usize> {
+        match self.width {
+            Some(0) => None,
+            Some(width) => Some(width.max(MIN_WIDTH)),
+            None => terminal_width().map(|width| width.max(MIN_WIDTH)),
+        }
+    }
+
+    /// The result, with its lines cut where they are text for people.
+    pub(crate) fn fit<W: Write>(self, out: W, is_text: bool) -> Fitted<W> {
+        Fitted { out, width: self.columns().filter(|_| is_text), line: Vec::new() }
+    }
+}
+
+/// The width of standard output, if it is a terminal that says so.
+fn terminal_width() -> Option<usize> {
+    let (terminal_size::Width(width), _) = terminal_size::terminal_size_of(io::stdout())?;
+    (width > 0).then_some(usize::from(width))
+}
+
+/// A result whose lines are cut.
+pub(crate) struct Fitted<W> {
+    out: W,
+    width: Option<usize>,
+    /// The beginning of a line.
+    line: Vec<u8>,
+}
+
+impl<W: Write> Write for Fitted<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let Some(width) = self.width else { return self.out.write(bytes) };
+        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
+            self.line.extend_from_slice(part);
+            if self.line.pop_if(|byte| *byte == b'\n').is_some() {
+                let line = fit_line(&String::from_utf8_lossy(&self.line), width);
+                self.line.clear();
+                writeln!(self.out, "{line}")?;
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if let Some(width) = self.width.filter(|_| !self.line.is_empty()) {
+            let line = fit_line(&String::from_utf8_lossy(&self.line), width);
+            self.line.clear();
+            self.out.write_all(line.as_bytes())?;
+        }
+        self.out.flush()
     }
 }
 

@@ -26,7 +26,7 @@ fn on_terminal(arguments: &str, variables: &[(&str, &str)]) -> Result<String, Sk
 #[test]
 fn a_terminal_gets_a_pager_and_a_pipe_does_not() {
     check("a_terminal_gets_a_pager_and_a_pipe_does_not", || {
-        for command in ["report", "script"] {
+        for command in ["report --stdio", "script"] {
             let paged = on_terminal(command, &[("PAGER", PAGER)])?;
             assert!(paged.lines().count() > 3, "{paged}");
             assert!(paged.lines().all(|line| line.starts_with("paged:")), "{paged}");
@@ -38,7 +38,7 @@ fn a_terminal_gets_a_pager_and_a_pipe_does_not() {
             let not = on_terminal(&format!("{command} --no-pager"), &[("PAGER", PAGER)])?;
             assert!(!not.contains("paged:") && not.lines().count() > 3, "{not}");
             let mut piped: Command = run::whit(WHIT);
-            piped.args([command, "-i", &golden()]).env("PAGER", PAGER);
+            piped.args(command.split(' ')).args(["-i", &golden()]).env("PAGER", PAGER);
             let piped = String::from_utf8(run::succeed(&mut piped)).unwrap();
             assert!(!piped.contains("paged:") && piped.lines().count() > 3, "{piped}");
         }
@@ -59,11 +59,11 @@ fn colours_are_for_terminals_unless_they_are_asked_for() {
     check("colours_are_for_terminals_unless_they_are_asked_for", || {
         let has_colours = |text: &str| text.contains("\x1b[3");
         let none = [("PAGER", "")];
-        assert!(has_colours(&on_terminal("report", &none)?));
-        assert!(!has_colours(&on_terminal("report --color=never", &none)?));
-        assert!(!has_colours(&on_terminal("report", &[("PAGER", ""), ("NO_COLOR", "1")])?));
+        assert!(has_colours(&on_terminal("report --stdio", &none)?));
+        assert!(!has_colours(&on_terminal("report --stdio --color=never", &none)?));
+        assert!(!has_colours(&on_terminal("report --stdio", &[("PAGER", ""), ("NO_COLOR", "1")])?));
         let both = [("PAGER", ""), ("NO_COLOR", "1")];
-        assert!(has_colours(&on_terminal("report --color", &both)?));
+        assert!(has_colours(&on_terminal("report --stdio --color", &both)?));
         let piped = |when: &str| {
             let mut whit: Command = run::whit(WHIT);
             let text = run::succeed(whit.args(["report", when, "-i", &golden()]));

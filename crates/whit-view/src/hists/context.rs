@@ -253,6 +253,7 @@ impl Context {
 /// The filters that no sort key answers, which therefore look at samples.
 pub(super) struct SampleFilter {
     comms: Vec<String>,
+    tids: Vec<Tid>,
     dsos: Vec<String>,
     symbols: Vec<String>,
     parallelism: Levels,
@@ -271,6 +272,7 @@ impl SampleFilter {
         };
         SampleFilter {
             comms: filters.comms.clone(),
+            tids: filters.tids.clone(),
             dsos: unless(by_dso, &filters.dsos),
             symbols: unless(by_symbol, &filters.symbols),
             parallelism: filters.parallelism.clone(),
@@ -286,7 +288,9 @@ impl SampleFilter {
     }
 
     pub(super) fn passes(&self, profile: &Profile, parents: &Parents, row: &SampleRow) -> bool {
+        let tid = profile.threads[row.thread.index()].tid;
         if !listed(&self.comms, &profile.comms[row.comm.index()])
+            || !(self.tids.is_empty() || self.tids.contains(&tid))
             || (self.with_parent && parents.of_node(row.node).is_none())
             || self.socket.is_some_and(|socket| socket_of(profile, row) != Some(socket))
         {
@@ -323,7 +327,7 @@ fn socket_of(profile: &Profile, row: &SampleRow) -> Option<u32> {
 }
 
 /// True where a part of a name is not asked for, or a function with a known name has it.
-pub(super) fn has_part(part: Option<&str>, function: &FunctionInfo) -> bool {
+pub(crate) fn has_part(part: Option<&str>, function: &FunctionInfo) -> bool {
     part.is_none_or(|part| {
         let has = |name: &str| name.contains(part);
         function.known && (has(function.name.exact()) || has(&function.name.escaped()))

@@ -2,6 +2,7 @@
 
 use regex_lite::Regex;
 use whit_profile::Counted;
+use whit_types::Tid;
 
 use super::field::Field;
 use super::latency::{Levels, WeightColumns};
@@ -176,6 +177,8 @@ fn parse_percent(word: &str) -> Option<f64> {
 pub struct Filters {
     /// Command names.
     pub comms: Vec<String>,
+    /// Threads.
+    pub tids: Vec<Tid>,
     /// Binaries, by short name or full path.
     pub dsos: Vec<String>,
     /// Function names.

@@ -8,7 +8,11 @@ use super::StdioOptions;
 use super::cells::{ADDRESS_DIGITS, branch_end, write_key};
 use super::colour::Colour;
 use crate::hists::{Field, HistRow, Hists, MemberWeight, SortKey, WeightColumn, percent};
+use crate::short_name::shorten;
+use crate::width::share_out_before_last;
 
+/// Between columns.
+const GAP: usize = 2;
 /// Width of a percentage column.
 const PERCENT_WIDTH: usize = 8;
 /// Width of half an interval.
@@ -22,7 +26,7 @@ const NANOSECONDS_WIDTH: usize = 16;
 
 /// One column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Column {
+pub(crate) enum Column {
     /// Place in the order, with equal numbers where the order cannot be known.
     Rank,
     Children,
@@ -50,7 +54,7 @@ pub(super) enum Column {
 }
 
 impl Column {
-    pub(super) fn heading(self) -> &'static str {
+    pub(crate) fn heading(self) -> &'static str {
         match self {
             Column::Rank => "Rank",
             Column::Children => "Children",
@@ -74,18 +78,20 @@ impl Column {
         }
     }
 
-    pub(super) fn is_number(self) -> bool {
+    pub(crate) fn is_number(self) -> bool {
         !matches!(self, Column::Key(_))
     }
 }
 
 /// The columns of one event's table and their widths.
-pub(super) struct Columns {
+pub(crate) struct Columns {
     pub(super) list: Vec<(Column, usize)>,
     /// True where the last key was left out, so that the column now last is padded, as in perf.
     pad_last: bool,
     /// Number of columns with widths that the user gave: longer texts are cut.
     given: usize,
+    /// True where keys are narrowed to the terminal: longer texts are shortened.
+    is_narrowed: bool,
     nanoseconds: bool,
 }
 
@@ -155,7 +161,7 @@ fn chosen_columns(hists: &Hists, options: &StdioOptions) -> Vec<Column> {
 }
 
 impl Columns {
-    pub(super) fn new(profile: &Profile, hists: &Hists, options: &StdioOptions) -> Columns {
+    pub(crate) fn new(profile: &Profile, hists: &Hists, options: &StdioOptions) -> Columns {
         let elided = options.elided_keys();
         let is_shown = |column: &Column| match column {
             Column::Key(key) => !elided.contains(key),
@@ -176,11 +182,93 @@ impl Columns {
         let shown = all.into_iter().filter(is_shown);
         let given = |place: usize| options.column_widths.get(place).copied().filter(|w| *w > 0);
         let width = |(place, column)| (column, given(place).unwrap_or_else(|| widths.of(column)));
-        Columns {
+        let mut columns = Columns {
             list: shown.enumerate().map(width).collect(),
             pad_last,
             given: options.column_widths.len(),
+            is_narrowed: false,
             nanoseconds: options.nanoseconds,
+        };
+        if let Some(available) = options.width.filter(|_| options.separator.is_none()) {
+            columns.narrow(profile, hists, options.hists.percent_limit, available);
+        }
+        columns
+    }
+
+    /// Narrows the keys so that lines take at most `available` columns.
+    fn narrow(&mut self, profile: &Profile, hists: &Hists, limit: f64, available: usize) {
+        let natural = self.natural_widths(profile, hists, limit);
+        let whole: usize = natural.iter().map(|width| GAP + width).sum();
+        if whole <= available {
+            return;
+        }
+        let is_key = |place: &usize| !self.list[*place].0.is_number();
+        let keys: Vec<usize> = (0..self.list.len()).filter(is_key).collect();
+        let wanted: Vec<usize> = keys.iter().map(|place| natural[*place]).collect();
+        let of_keys: usize = wanted.iter().sum();
+        let given = share_out_before_last(&wanted, available.saturating_sub(whole - of_keys));
+        for (place, width) in keys.into_iter().zip(given) {
+            self.list[place].1 = width;
+        }
+        self.is_narrowed = true;
+    }
+
+    /// The widths with which no text of a row at or above the limit is cut.
+    pub(crate) fn natural_widths(
+        &self,
+        profile: &Profile,
+        hists: &Hists,
+        limit: f64,
+    ) -> Vec<usize> {
+        let mut cell = String::new();
+        let natural = |&(column, width): &(Column, usize)| {
+            let Column::Key(key) = column else { return width };
+            let cells = hists.shown(limit).map(|row| {
+                cell.clear();
+                write_key(profile, key, row, self.nanoseconds, &mut cell);
+                cell.chars().count()
+            });
+            cells.max().unwrap_or(0).max(column.heading().trim_end().len())
+        };
+        self.list.iter().map(natural).collect()
+    }
+
+    pub(crate) fn cells(&self) -> impl Iterator<Item = Column> {
+        self.list.iter().map(|(column, _)| *column)
+    }
+
+    /// The text of one cell, in at most `width` columns where it is a name.
+    pub(crate) fn cell(
+        &self,
+        profile: &Profile,
+        hists: &Hists,
+        row: &HistRow,
+        place: usize,
+        width: usize,
+    ) -> String {
+        let mut cell = String::new();
+        match self.list.get(place) {
+            Some((Column::Key(key), _)) => {
+                write_key(profile, *key, row, self.nanoseconds, &mut cell);
+                shorten_cell(&mut cell, width);
+            }
+            Some((number, _)) => write_number(*number, 1, hists, row, Colour::Never, &mut cell),
+            None => {}
+        }
+        cell
+    }
+
+    /// The share of a cell in percent, where it is one.
+    pub(crate) fn share(&self, hists: &Hists, row: &HistRow, place: usize) -> Option<f64> {
+        let (column, _) = *self.list.get(place)?;
+        if matches!(column, Column::Rank | Column::ChildrenPlusMinus | Column::OwnPlusMinus)
+            || !column.is_number()
+        {
+            return None;
+        }
+        match Weight::of(column, row, None) {
+            Weight::Share(part) => Some(percent(part, total_of(hists, column, None))),
+            Weight::Count(_) => None,
         }
     }
 
@@ -244,6 +332,9 @@ impl Columns {
                 Column::Key(key) => {
                     cell.clear();
                     write_key(profile, key, row, self.nanoseconds, cell);
+                    if self.is_narrowed {
+                        shorten_cell(cell, width);
+                    }
                     let length = cell.chars().count();
                     if i < self.given && length > width {
                         out.extend(cell.chars().take(width));
@@ -264,6 +355,14 @@ impl Columns {
         }
         out.push('\n');
     }
+}
+
+/// Shortens the name of a cell, and leaves the level of code (`[k]`) in front of it.
+pub(crate) fn shorten_cell(cell: &mut String, width: usize) {
+    let level = if cell.starts_with("[k] ") || cell.starts_with("[.] ") { 4 } else { 0 };
+    let name = shorten(&cell[level..], width.saturating_sub(level)).into_owned();
+    cell.truncate(level.min(width));
+    cell.push_str(&name);
 }
 
 /// Appends a cell of a column that is no key, right-aligned; of a key, nothing.

@@ -19,6 +19,10 @@ mod tests;
 mod tree;
 
 pub(crate) use cells::source_text;
+/// For other faces that have the same table.
+pub(crate) mod table {
+    pub(crate) use super::columns::{Column as Cell, Columns};
+}
 pub use colour::Colour;
 pub use header::write_header;
 pub use ledger::write_ledger;
@@ -63,6 +67,10 @@ pub struct StdioOptions {
     pub quiet: bool,
     /// Whether large percentages are coloured.
     pub colour: Colour,
+    /// Columns of the terminal, to which the columns of the table are narrowed.
+    pub width: Option<usize>,
+    /// Say how many rows the limit leaves out.
+    pub tells_left_out: bool,
 }
 
 impl StdioOptions {
@@ -221,6 +229,7 @@ fn write_event(
         }
     }
     write_rows(out, profile, &hists, &columns, options)?;
+    write_left_out(out, &hists, options)?;
     out.write_all(b"\n\n")
 }
 
@@ -291,6 +300,21 @@ fn write_rows(
         out.write_all(text.as_bytes())?;
     }
     Ok(())
+}
+
+/// Pipes get perf's rows and nothing else; people want to know that there are more.
+fn write_left_out(
+    out: &mut impl Write,
+    hists: &hists::Hists,
+    options: &StdioOptions,
+) -> io::Result<()> {
+    let limit = options.hists.percent_limit;
+    let left_out = hists.rows.len() - hists.shown(limit).count();
+    if left_out == 0 || !options.tells_left_out {
+        return Ok(());
+    }
+    let rows = units::counted(left_out as u64, "row");
+    writeln!(out, "# Left out: {rows} below {limit}%; --percent-limit 0 shows all")
 }
 
 /// The single samples of a row, as `whit script` names their moments.

@@ -428,3 +428,37 @@ fn latency_stands_beside_overhead_and_what_is_unknown_is_said() {
     ];
     assert_eq!(table[table.len() - 4..], expected, "{text}");
 }
+
+/// A function with a long name of templates.
+fn long_named() -> Profile {
+    let mut builder = Builder::default();
+    let event = builder.event("cpu-clock");
+    let name = format!("std::_Rb_tree<int, std::pair<{}>>::_M_insert_unique", "x".repeat(10_000));
+    builder.sample(event, MAIN, &[user("main", 0x1000), user(&name, 0x1100)], 1000);
+    builder.sample(event, MAIN, &[user("main", 0x1000), user("small", 0x1200)], 1);
+    builder.profile
+}
+
+#[test]
+fn columns_of_a_terminal_are_narrowed_and_methods_stay() {
+    let options = StdioOptions { width: Some(60), ..with(chains("none")) };
+    let text = report(&long_named(), &options);
+    let rows = text.lines().filter(|line| !line.starts_with('#'));
+    let long: Vec<_> = rows.filter(|line| line.chars().count() > 60).collect();
+    assert!(long.is_empty(), "{long:?}");
+    assert!(text.contains("[.] …_M_insert_unique\n"), "{text}");
+    let wide = report(&long_named(), &StdioOptions { width: Some(20_000), ..options });
+    assert_eq!(wide, report(&long_named(), &with(chains("none"))));
+}
+
+#[test]
+fn a_terminal_says_how_many_rows_are_left_out() {
+    let mut hists = chains("none");
+    hists.percent_limit = 0.5;
+    let told = report(&long_named(), &StdioOptions { tells_left_out: true, ..with(hists.clone()) });
+    assert!(told.contains("# Left out: 1 row below 0.5%; --percent-limit 0 shows all\n"), "{told}");
+    assert!(!report(&long_named(), &with(hists.clone())).contains("Left out"));
+    hists.percent_limit = 0.0;
+    let all = report(&long_named(), &StdioOptions { tells_left_out: true, ..with(hists) });
+    assert!(!all.contains("Left out"));
+}

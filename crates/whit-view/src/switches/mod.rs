@@ -5,6 +5,7 @@
 //! time: they have columns of their own, which appear where there are any.
 
 mod columns;
+mod compact;
 mod flat;
 mod head;
 mod json;
@@ -18,6 +19,7 @@ mod waits;
 pub(crate) mod tests;
 
 pub(crate) use columns::seconds;
+pub use compact::CompactColumn;
 pub use flat::{FlatRow, FlatSort, FlatSortKey, FlatTable, UnsupportedSortKey};
 pub use head::summary_lines;
 pub(crate) use head::{doubts, facts};
@@ -51,6 +53,8 @@ pub struct SwitchViewOptions {
     pub run_queue_limit: usize,
     /// Leave out all lines that begin with `#`, except reports of gaps.
     pub quiet: bool,
+    /// Columns of the terminal: columns of numbers that leave too little of them to names are left out.
+    pub width: Option<usize>,
 }
 
 impl Default for SwitchViewOptions {
@@ -65,6 +69,7 @@ impl Default for SwitchViewOptions {
             limit: DEFAULT_WORST,
             run_queue_limit: DEFAULT_RUN_QUEUE,
             quiet: false,
+            width: None,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Call stacks as lists of functions.
 
-use crate::hists::{Filters, listed, lists_function};
-use whit_profile::model::{FunctionId, NodeId, Profile};
+use crate::hists::{Filters, has_part, listed, lists_function};
+use whit_profile::model::{DsoKind, FunctionId, NodeId, Profile};
 use whit_profile::switches::{SwitchRow, Switches};
 use whit_types::OutsideText;
 
@@ -36,6 +36,14 @@ impl ChainEntry {
                 (profile.functions[function.index()].name.exact(), inlined)
             }
         }
+    }
+
+    /// True for code of the kernel and its modules.
+    pub(super) fn is_of_kernel(self, profile: &Profile) -> bool {
+        self.0.is_some_and(|(function, _)| {
+            let dso = profile.functions[function.index()].dso;
+            matches!(profile.dsos[dso.index()].kind, DsoKind::Kernel | DsoKind::KernelModule)
+        })
     }
 
     /// The binary's short name; empty where no call stack was recorded.
@@ -83,7 +91,7 @@ impl<'a> Stacks<'a> {
 
     /// Whether the filters let a stack of a command pass.
     pub fn wants(&self, comm: &OutsideText, frames: &[ChainEntry]) -> bool {
-        let Filters { comms, dsos, symbols, .. } = self.filters;
+        let Filters { comms, dsos, symbols, symbol_part, .. } = self.filters;
         let functions = || frames.iter().filter_map(|place| Some(place.0?.0));
         let of_dso = |function: FunctionId| {
             let dso = &self.profile.dsos[self.profile.functions[function.index()].dso.index()];
@@ -92,9 +100,13 @@ impl<'a> Stacks<'a> {
         let of_symbol = |function: FunctionId| {
             lists_function(symbols, &self.profile.functions[function.index()].name)
         };
+        let of_part = |function: FunctionId| {
+            has_part(symbol_part.as_deref(), &self.profile.functions[function.index()])
+        };
         listed(comms, comm)
             && (dsos.is_empty() || functions().any(of_dso))
             && (symbols.is_empty() || functions().any(of_symbol))
+            && (symbol_part.is_none() || functions().any(of_part))
     }
 
     /// Rows that the filters let pass, with their stacks.
@@ -105,6 +117,10 @@ impl<'a> Stacks<'a> {
         switches.rows.iter().enumerate().filter_map(move |(index, row)| {
             let frames = self.frames(row.node);
             let comm = &self.profile.comms[row.comm.index()];
+            let tid = self.profile.threads[row.thread.index()].tid;
+            if !self.filters.tids.is_empty() && !self.filters.tids.contains(&tid) {
+                return None;
+            }
             self.wants(comm, &frames).then_some((index, row, frames))
         })
     }

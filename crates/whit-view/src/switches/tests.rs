@@ -5,7 +5,7 @@ use whit_profile::switches::{
     Durations, Inconsistencies, LossWindow, RunQueueDelays, Sources, SwitchRow, SwitchSums,
     Switches, TaskState, Trust, Wait, WaitClass, WaitKind, Waker, WakerRow,
 };
-use whit_types::{CpuId, TimestampNs};
+use whit_types::{CpuId, Tid, TimestampNs};
 
 use super::*;
 use crate::builder::{At, Builder, Who, at};
@@ -289,4 +289,34 @@ fn json_has_everything() {
     assert_eq!(json["worst"][0]["open"], true);
     assert_eq!(json["worst"][1]["woken"]["time_ns"], 2_019_000_001u64);
     assert_eq!(json["loss_windows_ns"], serde_json::json!([[5, 6]]));
+}
+
+#[test]
+fn waits_alone_stand_at_the_function_in_which_they_leave_user_mode() {
+    let (profile, switches) = recorded();
+    let filters = Filters::default();
+    let tree = StackTree::of_waits(Stacks::new(&profile, &filters, true), &switches);
+    let name = |node: &u32| tree.nodes[*node as usize].place.name(&profile).to_string();
+    let roots: Vec<_> = tree.roots.iter().map(name).collect();
+    assert_eq!(roots, ["main", "lock (inlined)"], "no CPU time, no scheduler");
+    assert_eq!(tree.total.wait_ns(), 34 * MS);
+}
+
+#[test]
+fn threads_and_parts_of_names_choose_stacks() {
+    let (profile, switches) = recorded();
+    let count = |filters: Filters| Stacks::new(&profile, &filters, true).rows(&switches).count();
+    assert_eq!(count(Filters::default()), 4);
+    assert_eq!(count(Filters { tids: vec![Tid(8)], ..Filters::default() }), 2);
+    assert_eq!(count(Filters { symbol_part: Some("utex".to_owned()), ..Filters::default() }), 1);
+}
+
+#[test]
+fn a_narrow_terminal_leaves_columns_out_and_says_which() {
+    let options = SwitchViewOptions { width: Some(80), ..SwitchViewOptions::default() };
+    let text = text(&[View::Tree, View::Flat], &options);
+    assert_eq!(text.matches("# Columns left out: Inactive Sync Wait Count, ").count(), 2, "{text}");
+    let heads =
+        text.lines().filter(|line| line.starts_with("#       CPU Time")).collect::<Vec<_>>();
+    assert_eq!(heads[0], "#       CPU Time  Inactive Wait Time  Function / Call Stack");
 }

@@ -168,6 +168,22 @@ impl Text<'_> {
         Preamble { profile, facts, doubts, quiet: self.options.quiet }.write(out)
     }
 
+    /// Leaves columns out until half of the width is that of names, and says which.
+    fn fit(&self, out: &mut impl Write, mut columns: Vec<Column>) -> io::Result<Vec<Column>> {
+        let Some(width) = self.options.width else { return Ok(columns) };
+        let mut used = 0;
+        let fitting = columns.iter().take_while(|column| {
+            used += column.width() + 2;
+            used <= width / 2
+        });
+        let left_out = columns.split_off(fitting.count().max(1).min(columns.len()));
+        if !left_out.is_empty() && !self.options.quiet {
+            let names: Vec<_> = left_out.iter().map(|column| column.heading).collect();
+            writeln!(out, "# Columns left out: {}; --width 0 shows all\n#", names.join(", "))?;
+        }
+        Ok(columns)
+    }
+
     fn heading(&self, out: &mut impl Write, columns: &[Column], last: &str) -> io::Result<()> {
         if self.options.quiet {
             return Ok(());
@@ -193,14 +209,15 @@ impl Text<'_> {
 
     fn tree(&self, out: &mut impl Write) -> io::Result<()> {
         let tree = StackTree::new(self.stacks, self.switches, self.options.order);
-        self.heading(out, &self.columns, "Function / Call Stack")?;
+        let columns = self.fit(out, self.columns.clone())?;
+        self.heading(out, &columns, "Function / Call Stack")?;
         let limit = self.options.percent_limit;
         let lines = TreeLines {
             profile: self.stacks.profile(),
             tree: &tree,
             order: self.options.order,
             is_shown: &|sums| is_shown(sums, &tree.total, limit),
-            numbers: &|sums| Text::numbers(&self.columns, sums),
+            numbers: &|sums| Text::numbers(&columns, sums),
         };
         lines.write(out)
     }
@@ -210,6 +227,7 @@ impl Text<'_> {
         let mut columns = self.columns.clone();
         let main = 1 + MAIN.len();
         columns.splice(main..main, BY_KIND);
+        let columns = self.fit(out, columns)?;
         let shown: Vec<_> = table
             .rows
             .iter()

@@ -36,6 +36,17 @@ impl StackTree {
         StackTree::weighed(stacks, switches, order, weight)
     }
 
+    /// The waits alone, by the function in which each leaves user mode: all waits have the kernel's scheduler above it.
+    /// Waits of the kernel itself keep their whole stacks.
+    pub fn of_waits(stacks: Stacks<'_>, switches: &Switches) -> StackTree {
+        let profile = stacks.profile();
+        let trim = |sums: &SwitchSums, frames: Vec<ChainEntry>| {
+            let first = frames.iter().position(|place| !place.is_of_kernel(profile));
+            has_waits(sums).then(|| frames[first.unwrap_or(0)..].to_vec())
+        };
+        StackTree::made(stacks, switches, ChainOrder::Callee, weight, &trim)
+    }
+
     /// The same with the heaviest nodes first by another weight.
     pub(crate) fn weighed<K: Ord>(
         stacks: Stacks<'_>,
@@ -43,11 +54,23 @@ impl StackTree {
         order: ChainOrder,
         weight: fn(&SwitchSums) -> K,
     ) -> StackTree {
+        StackTree::made(stacks, switches, order, weight, &|_, frames| Some(frames))
+    }
+
+    /// `trim` leaves rows out, or frames of them.
+    fn made<K: Ord>(
+        stacks: Stacks<'_>,
+        switches: &Switches,
+        order: ChainOrder,
+        weight: fn(&SwitchSums) -> K,
+        trim: Trim<'_>,
+    ) -> StackTree {
         let mut tree = StackTree::default();
         let mut index: FxHashMap<(Option<u32>, ChainEntry), u32> = FxHashMap::default();
         let nodes = switches.rows.iter().map(|row| row.node);
         let classes = NodeClasses::of(stacks.profile(), nodes);
-        for (_, row, mut frames) in stacks.rows(switches) {
+        for (_, row, frames) in stacks.rows(switches) {
+            let Some(mut frames) = trim(&row.sums, frames) else { continue };
             let of_row = classes.of_row(row.node, &row.sums);
             if order == ChainOrder::Caller {
                 frames.reverse();
@@ -91,6 +114,14 @@ impl StackTree {
             node.children.sort_by(|a, b| key(a).cmp(&key(b)));
         }
     }
+}
+
+/// Gives the frames of a row that stand in the tree; `None` leaves the row out.
+type Trim<'a> = &'a dyn Fn(&SwitchSums, Vec<ChainEntry>) -> Option<Vec<ChainEntry>>;
+
+fn has_waits(sums: &SwitchSums) -> bool {
+    let counts = [sums.count(), sums.new_count, sums.lossy_count, sums.open_count];
+    counts.into_iter().any(|count| count > 0) || sums.throughout_count > 0
 }
 
 /// The order: the longest waits first, also the uncertain ones; then CPU time. Rows that waited throughout are last:

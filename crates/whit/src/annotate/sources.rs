@@ -15,11 +15,11 @@ const MAX_KEPT_FILES: usize = 64;
 
 /// Where source files lie, if not where the compiler read them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Place {
+pub(crate) struct Place {
     /// Stands in front of paths.
-    pub(super) prefix: Option<PathBuf>,
+    pub(crate) prefix: Option<PathBuf>,
     /// So many directories are taken away before.
-    pub(super) strip: usize,
+    pub(crate) strip: usize,
 }
 
 impl Place {
@@ -36,7 +36,7 @@ type Lines = Rc<Vec<String>>;
 
 /// The lines of source files.
 #[derive(Default)]
-pub(super) struct Sources {
+pub(crate) struct Sources {
     place: Place,
     /// `None` for those that are not at hand. The last one used stands last.
     kept: Vec<(Arc<str>, Option<Lines>)>,
@@ -44,18 +44,18 @@ pub(super) struct Sources {
 }
 
 impl Sources {
-    pub(super) fn new(place: Place) -> Sources {
+    pub(crate) fn new(place: Place) -> Sources {
         Sources { place, ..Sources::default() }
     }
 
     /// The text of a line.
-    pub(super) fn text(&mut self, line: &SourceLine) -> Option<String> {
+    pub(crate) fn text(&mut self, line: &SourceLine) -> Option<String> {
         let lines = self.lines(&line.file)?;
         lines.get((line.line as usize).checked_sub(1)?).cloned()
     }
 
     /// Files that were wanted and are not at hand.
-    pub(super) fn missing(&self) -> impl ExactSizeIterator<Item = &Path> {
+    pub(crate) fn missing(&self) -> impl ExactSizeIterator<Item = &Path> {
         self.missing.iter().map(PathBuf::as_path)
     }
 

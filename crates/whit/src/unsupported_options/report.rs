@@ -20,7 +20,7 @@ pub(crate) struct OfReport;
 impl Unsupported for OfReport {
     const SUBCOMMAND: &'static str = "report";
     const OPTIONS: &'static [(&'static str, Option<char>, &'static str)] = &[
-        ("tui", None, "look at it in a browser: whit report --html page.html"),
+        ("tui", None, "on a terminal, whit report opens its interface without it: leave it out"),
         ("gtk", None, "look at it in a browser: whit report --html page.html"),
         (
             "branch-history",

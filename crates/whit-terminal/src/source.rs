@@ -1,0 +1,66 @@
+//! More of a recording, loaded when it is asked for.
+
+use std::path::Path;
+use std::sync::Arc;
+use whit_profile::model::{EventId, Profile};
+use whit_profile::switches::Switches;
+use whit_view::stdio::StdioOptions;
+
+/// Gets the bytes done and the bytes in total; from any thread.
+pub type Progress<'a> = &'a (dyn Fn(u64, u64) + Sync);
+
+/// Switches, and the profile that their ids belong to.
+#[derive(Debug)]
+pub struct Waits {
+    /// Names and call stacks.
+    pub profile: Arc<Profile>,
+    /// Switches and waits.
+    pub switches: Switches,
+}
+
+/// A function whose code is wanted.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Function {
+    /// Its exact name.
+    pub name: String,
+    /// Exact path of its binary.
+    pub dso: String,
+    /// The event whose samples count.
+    pub event: EventId,
+}
+
+/// Instructions and source lines as text.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct CodeText {
+    /// Lines, escaped.
+    pub lines: Vec<String>,
+    /// The line with the largest share.
+    pub hottest: usize,
+}
+
+/// Loads from a recording. Errors are worded for people.
+pub trait Source: Sync {
+    /// Context switches, with the profile that was loaded with them.
+    ///
+    /// # Errors
+    /// The recording has none, or cannot be read.
+    fn waits(&self, progress: Progress<'_>) -> Result<Waits, String>;
+
+    /// A profile with the time of samples.
+    ///
+    /// # Errors
+    /// The recording cannot be read.
+    fn times(&self, progress: Progress<'_>) -> Result<Profile, String>;
+
+    /// The code of a function.
+    ///
+    /// # Errors
+    /// It is not at hand.
+    fn code(&self, function: &Function, progress: Progress<'_>) -> Result<CodeText, String>;
+
+    /// Writes the report as text; the file must not exist.
+    ///
+    /// # Errors
+    /// The file exists, or cannot be written.
+    fn save(&self, path: &Path, profile: &Profile, options: &StdioOptions) -> Result<(), String>;
+}

@@ -1,0 +1,356 @@
+//! The state of the interface: keys in, requests out.
+
+mod keys;
+
+use crate::flame_view::FlameView;
+use crate::prompt::Prompt;
+use crate::source::{CodeText, Function, Waits};
+use crate::strip_view::{STRETCHES, StripView};
+use crate::table_view::TableView;
+use crate::text_view::TextView;
+use crate::waits_view::WaitsView;
+use std::path::PathBuf;
+use std::sync::Arc;
+use whit_profile::model::Profile;
+use whit_view::flame::Flame;
+use whit_view::hists::{ChainMode, EventGroup, Filters, Hists, group_hists, groups};
+use whit_view::rows::Table;
+use whit_view::stdio::{StdioOptions, loss_line};
+use whit_view::strip::Strip;
+
+/// Frames below this share are narrower than a column of most terminals.
+const MIN_FRAME_PERCENT: f64 = 0.2;
+
+/// A view of the profile.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum View {
+    /// Rows with call chains.
+    Table,
+    /// Frames as bars.
+    Flame,
+    /// Call stacks by the time that threads waited.
+    Waits,
+    /// Weight over time.
+    Strip,
+}
+
+/// The beginning of an interface.
+#[derive(Debug)]
+pub struct Begin {
+    /// The profile to show.
+    pub profile: Arc<Profile>,
+    /// Rows, columns and colours.
+    pub options: StdioOptions,
+    /// Its switches, where they are loaded.
+    pub waits: Option<Waits>,
+    /// The first view.
+    pub view: View,
+    /// The recording may have context switches.
+    pub may_have_waits: bool,
+}
+
+impl Begin {
+    /// A table.
+    pub fn report(profile: Profile, options: StdioOptions) -> Begin {
+        Begin {
+            profile: Arc::new(profile),
+            options,
+            waits: None,
+            view: View::Table,
+            may_have_waits: false,
+        }
+    }
+}
+
+/// Work that the state cannot do itself.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Request {
+    /// End the interface.
+    Quit,
+    /// Load the context switches.
+    Waits,
+    /// Load the time of samples.
+    Times,
+    /// Take a function apart.
+    Code(Function),
+    /// Write the report as text to this file.
+    Save(PathBuf),
+}
+
+/// The result of a request.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    Waits(Result<Waits, String>),
+    Times(Result<Box<Profile>, String>),
+    Code(Function, Result<CodeText, String>),
+    Saved(PathBuf, Result<(), String>),
+}
+
+/// Filters and view before a zoom.
+#[derive(Clone, Debug)]
+struct Before {
+    filters: Filters,
+    words: Vec<String>,
+}
+
+/// Everything that the screen shows.
+pub struct State {
+    pub(crate) profile: Arc<Profile>,
+    pub(crate) options: StdioOptions,
+    groups: Vec<EventGroup>,
+    group: usize,
+    pub(crate) hists: Hists,
+    pub(crate) columns: Table,
+    pub(crate) view: View,
+    pub(crate) table: TableView,
+    /// Made when it is first looked at.
+    pub(crate) flame: Option<FlameView>,
+    waits: Option<Waits>,
+    pub(crate) waits_view: Option<WaitsView>,
+    may_have_waits: bool,
+    times: Option<Profile>,
+    pub(crate) strip: StripView,
+    pub(crate) text: Option<TextView>,
+    pub(crate) prompt: Option<Prompt>,
+    pub(crate) message: Option<String>,
+    pub(crate) full_names: bool,
+    /// The zooms and filters in words, in their order.
+    pub(crate) zooms: Vec<String>,
+    before: Vec<Before>,
+    pub(crate) width: u16,
+    pub(crate) height: u16,
+}
+
+/// Rows for nothing: a recording without samples.
+fn no_hists(profile: &Profile, options: &StdioOptions) -> Hists {
+    let group = EventGroup {
+        name: String::new(),
+        leader: whit_profile::model::EventId(u32::MAX),
+        members: Vec::new(),
+    };
+    group_hists(profile, &group, &options.hists)
+}
+
+impl State {
+    /// The first screen.
+    pub fn new(begin: Begin) -> State {
+        let Begin { profile, mut options, waits, view, may_have_waits } = begin;
+        if options.hists.chains.mode != ChainMode::None {
+            options.hists.chains.mode = ChainMode::Graph;
+        }
+        options.width = None;
+        let mut groups = groups(&profile, options.hists.grouping);
+        groups.retain(|group| {
+            let mut events = [group.leader].into_iter().chain(group.members.iter().copied());
+            events.any(|event| profile.events[event.index()].samples > 0)
+        });
+        let hists = no_hists(&profile, &options);
+        let columns = Table::new(&profile, &hists, &options);
+        let mut state = State {
+            profile,
+            options,
+            groups,
+            group: 0,
+            hists,
+            columns,
+            view,
+            table: TableView::default(),
+            flame: None,
+            waits,
+            waits_view: None,
+            may_have_waits,
+            times: None,
+            strip: StripView::default(),
+            text: None,
+            prompt: None,
+            message: None,
+            full_names: false,
+            zooms: Vec::new(),
+            before: Vec::new(),
+            width: 80,
+            height: 24,
+        };
+        state.compute();
+        state.show(view);
+        state
+    }
+
+    /// Makes rows and all that depends on them anew.
+    fn compute(&mut self) {
+        // Lines are those of the rows before, and nothing may look them up.
+        self.table.lines.clear();
+        (self.flame, self.waits_view) = (None, None);
+        let mut options = self.options.clone();
+        // Blocks of time have the samples that filters leave out, too.
+        options.hists.intervals &= !options.hists.relative && options.hists.filters.tids.is_empty();
+        self.hists = match self.groups.get(self.group) {
+            Some(group) => group_hists(&self.profile, group, &options.hists),
+            None => no_hists(&self.profile, &options),
+        };
+        self.columns = Table::new(&self.profile, &self.hists, &options);
+        let height = self.body_height();
+        self.table.reset(&self.hists, self.options.hists.percent_limit, height);
+        self.prepare();
+    }
+
+    /// Makes what the view shows, where it is not there yet.
+    fn prepare(&mut self) {
+        let hists = &self.options.hists;
+        match self.view {
+            View::Table => {}
+            View::Flame if self.flame.is_none() => {
+                let flame = self
+                    .groups
+                    .get(self.group)
+                    .map(|group| Flame::new(&self.profile, group, hists, MIN_FRAME_PERCENT));
+                self.flame = Some(FlameView::new(flame.unwrap_or_default()));
+            }
+            View::Waits if self.waits_view.is_none() => {
+                self.waits_view = self.waits.as_ref().map(|waits| {
+                    WaitsView::new(waits, &hists.filters, hists.inline, hists.percent_limit)
+                });
+            }
+            View::Strip => self.prepare_strip(),
+            View::Flame | View::Waits => {}
+        }
+    }
+
+    fn prepare_strip(&mut self) {
+        let event = self.groups.get(self.group).map(|group| group.leader);
+        let (Some(times), Some(event)) = (&self.times, event) else { return };
+        if self.strip.event != Some(event) {
+            let strip = Strip::new(times, event, STRETCHES);
+            self.strip = StripView { event: Some(event), strip, at: 0 };
+        }
+    }
+
+    fn show(&mut self, view: View) {
+        self.view = view;
+        self.prepare();
+    }
+
+    /// Shows the next view, or asks for its data.
+    fn next_view(&mut self) -> Option<Request> {
+        let next = match self.view {
+            View::Table => View::Flame,
+            View::Flame if self.may_have_waits || self.waits.is_some() => View::Waits,
+            View::Flame | View::Waits => View::Strip,
+            View::Strip => View::Table,
+        };
+        self.show(next);
+        match next {
+            View::Waits if self.waits.is_none() => Some(Request::Waits),
+            View::Strip if self.times.is_none() => Some(Request::Times),
+            _ => None,
+        }
+    }
+
+    /// Takes the result of a request.
+    pub(crate) fn answer(&mut self, answer: Answer) {
+        match answer {
+            Answer::Waits(Ok(waits)) => {
+                self.waits = Some(waits);
+                self.prepare();
+            }
+            Answer::Waits(Err(error)) => {
+                self.may_have_waits = false;
+                self.message = Some(error);
+                self.show(View::Table);
+            }
+            Answer::Times(Ok(profile)) => {
+                self.times = Some(*profile);
+                self.prepare();
+            }
+            Answer::Times(Err(error)) => {
+                self.message = Some(error);
+                self.show(View::Table);
+            }
+            Answer::Code(function, Ok(code)) => {
+                let name = whit_types::escape(&function.name).into_owned();
+                let mut text = TextView::new(format!("Code of {name}"), code.lines);
+                text.has_cursor = true;
+                let height = self.text_height();
+                // Some lines in front of the hottest one say how it is reached.
+                text.cursor.go(code.hottest + height / 2, text.lines.len(), height);
+                text.cursor.go(code.hottest, text.lines.len(), height);
+                self.text = Some(text);
+            }
+            Answer::Code(_, Err(error)) => self.message = Some(error),
+            Answer::Saved(path, Ok(())) => {
+                let path = path.display().to_string();
+                self.message = Some(format!("wrote {}", whit_types::escape(&path)));
+            }
+            Answer::Saved(_, Err(error)) => self.message = Some(error),
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn set_may_have_waits(&mut self) {
+        self.may_have_waits = true;
+    }
+
+    /// The report that [`Source::save`](crate::Source::save) writes.
+    pub(crate) fn report(&self) -> (&Profile, &StdioOptions) {
+        (&self.profile, &self.options)
+    }
+
+    pub(crate) fn waits(&self) -> Option<&Waits> {
+        self.waits.as_ref()
+    }
+
+    pub(crate) fn times(&self) -> Option<&Profile> {
+        self.times.as_ref()
+    }
+
+    /// The table on the screen; `None` where the recording has no samples.
+    pub(crate) fn event_group(&self) -> Option<&EventGroup> {
+        self.groups.get(self.group)
+    }
+
+    /// The number of the event, from 1.
+    pub(crate) fn event_number(&self) -> usize {
+        self.group + 1
+    }
+
+    pub(crate) fn event_groups(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// Lines above the body: title, losses, and the titles of columns.
+    pub(crate) fn head_height(&self) -> usize {
+        let has_losses = loss_line(&self.profile.losses).is_some();
+        2 + usize::from(has_losses)
+    }
+
+    /// Lines of the body.
+    pub(crate) fn body_height(&self) -> usize {
+        let around = self.head_height() + 1 + self.name_lines().len();
+        usize::from(self.height).saturating_sub(around).max(1)
+    }
+
+    /// Lines of a text in front.
+    pub(crate) fn text_height(&self) -> usize {
+        usize::from(self.height).saturating_sub(2).max(1)
+    }
+
+    /// The whole name of the chosen function, in lines.
+    pub(crate) fn name_lines(&self) -> Vec<String> {
+        if !self.full_names {
+            return Vec::new();
+        }
+        let name = self.chosen_name().unwrap_or_default();
+        let width = usize::from(self.width).max(8);
+        let letters: Vec<char> = name.chars().collect();
+        let most = usize::from(self.height / 3).max(1);
+        let mut lines: Vec<String> =
+            letters.chunks(width).map(|line| line.iter().collect()).collect();
+        if lines.len() > most {
+            lines.truncate(most);
+            if let Some(last) = lines.last_mut() {
+                last.pop();
+                last.push('…');
+            }
+        }
+        lines
+    }
+}

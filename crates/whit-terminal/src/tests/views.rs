@@ -1,0 +1,119 @@
+//! Flame graph, waits and time.
+
+use super::*;
+use crate::state::View;
+
+#[test]
+fn v_goes_round_the_views_and_asks_for_their_data() {
+    let mut state = begin(profile());
+    state.set_may_have_waits();
+    assert_eq!(press(&mut state, "v"), None);
+    assert_eq!(state.view, View::Flame);
+    assert_eq!(press(&mut state, "v"), Some(Request::Waits));
+    answered(&mut state, Answer::Waits(Ok(waits())));
+    assert_eq!(state.view, View::Waits);
+    assert_eq!(press(&mut state, "v"), Some(Request::Times));
+    answered(&mut state, Answer::Times(Ok(times())));
+    assert_eq!(press(&mut state, "v"), None);
+    assert_eq!(state.view, View::Table);
+    let seen: Vec<_> = (0..3).map(|_| press(&mut state, "v")).collect();
+    assert_eq!(seen, [None, None, None], "all is loaded");
+}
+
+#[test]
+fn a_recording_without_waits_has_no_view_of_them() {
+    let mut state = begin(profile());
+    assert_eq!(press(&mut state, "vv"), Some(Request::Times));
+    answered(&mut state, Answer::Times(Err("cannot be read".into())));
+    assert_eq!((state.view, screen(&state)[23].as_str()), (View::Table, "cannot be read"));
+    state.set_may_have_waits();
+    assert_eq!(press(&mut state, "vv"), Some(Request::Waits));
+    answered(&mut state, Answer::Waits(Err("no switches".into())));
+    assert_eq!(screen(&state)[23], "no switches");
+    assert_eq!(press(&mut state, "vv"), Some(Request::Times), "nobody asks again");
+}
+
+#[test]
+fn frames_are_as_wide_as_their_shares() {
+    let mut state = begin(profile());
+    press(&mut state, "v");
+    let lines = screen(&state);
+    assert_eq!(lines[1], " 80.00% app");
+    let width = |line: &str, name: &str| {
+        let start = line.find(name).unwrap();
+        line[start..].chars().position(|c| c == '▏').unwrap() + 1
+    };
+    assert_eq!((width(&lines[2], "app"), width(&lines[2], "other")), (64, 16));
+    assert_eq!((width(&lines[4], "sort"), width(&lines[5], "compare")), (56, 40));
+}
+
+#[test]
+fn frames_are_walked_and_zoomed() {
+    let mut state = begin(profile());
+    press(&mut state, "v");
+    let mut head = |it| {
+        key(&mut state, it);
+        screen(&state)[1].clone()
+    };
+    assert_eq!(head(Key::Down), " 80.00% main");
+    assert_eq!(head(Key::Down), " 70.00% sort");
+    assert_eq!(head(Key::Right), " 10.00% vfs_read");
+    assert_eq!(head(Key::Left), " 70.00% sort");
+    assert_eq!(head(Key::End), " 50.00% compare");
+    assert_eq!(head(Key::Up), " 70.00% sort");
+    key(&mut state, Key::Enter);
+    let zoomed = screen(&state);
+    assert_eq!(zoomed[4].chars().count(), 80, "sort fills the width: {}", zoomed[4]);
+    assert!(!zoomed.join("").contains("other"));
+    assert!(matches!(press(&mut state, "a"), Some(Request::Code(it)) if it.name == "sort"));
+    key(&mut state, Key::Esc);
+    assert!(text(&state).contains("other"));
+    state.handle(Input::Click { x: 70, y: 2 });
+    assert_eq!(screen(&state)[1], " 20.00% other");
+    press(&mut state, "t");
+    assert!(screen(&state)[0].ends_with("command other"));
+    assert!(!text(&state).contains("compare"));
+}
+
+#[test]
+fn waits_stand_at_their_user_function_with_their_callers() {
+    let mut state = begin(profile());
+    state.set_may_have_waits();
+    press(&mut state, "vv");
+    answered(&mut state, Answer::Waits(Ok(waits())));
+    let lines = screen(&state);
+    assert_eq!(lines[1], "    Waited  Longest Switches      CPU    Lossy Waits in, called from");
+    assert_eq!(lines[2], "   30.0 ms     0 ns       30     0 ns   2.0 ms + lock [other]");
+    assert_eq!(lines[3], "   10.0 ms     0 ns       10     0 ns     0 ns + sleep [other]");
+    press(&mut state, "\n");
+    let open = rows(&state);
+    assert!(open[0].ends_with("- lock [other]") && open[1].ends_with("  - work"), "{open:?}");
+    assert!(open[2].ends_with("      main") && open[3].ends_with("+ sleep [other]"), "{open:?}");
+    for it in [Key::Down, Key::Left, Key::Left, Key::Left] {
+        key(&mut state, it);
+    }
+    assert_eq!(rows(&state).len(), 2);
+    press(&mut state, "E");
+    assert_eq!(rows(&state).len(), 5);
+    press(&mut state, "C/lo\n");
+    assert_eq!(rows(&state).len(), 1, "the filter is that of the table: {}", text(&state));
+}
+
+#[test]
+fn the_strip_has_a_bar_for_each_stretch_of_time() {
+    let mut state = begin(profile());
+    press(&mut state, "vv");
+    answered(&mut state, Answer::Times(Ok(times())));
+    let lines = screen(&state);
+    assert_eq!(lines[1], "At 1.000000 s, for 12.5 ms: 55.56% of all");
+    let bars = &lines[2..18];
+    assert!(bars[0].starts_with('A') && bars[0].len() == 1, "the largest is full: {bars:?}");
+    assert!(bars[15].contains('B') && bars[15].ends_with('A'), "{bars:?}");
+    assert!(lines[18].starts_with('^'));
+    assert!(lines[19].starts_with("1.000000 s") && lines[19].ends_with("2.000000 s"));
+    assert_eq!(lines[20..22], ["A  77.78% app", "B  22.22% other"]);
+    key(&mut state, Key::End);
+    assert!(screen(&state)[1].ends_with(": 22.22% of all"), "{}", screen(&state)[1]);
+    state.handle(Input::Click { x: 39, y: 5 });
+    assert!(screen(&state)[1].ends_with(": 22.22% of all"), "{}", screen(&state)[1]);
+}
