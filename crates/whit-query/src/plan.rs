@@ -1,6 +1,6 @@
 //! From constraints of a query to those of a reader: the answer of `xBestIndex`, and its way to `xFilter`.
 
-use whit_tables::{AnyTable, ColumnRole, Size, Wanted};
+use whit_tables::{ColumnInfo, ColumnRole, Size, Wanted};
 
 /// How a column is compared with a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,13 +49,13 @@ fn scan(size: Size) -> (f64, f64) {
 
 /// Chooses the constraints that a table can use.
 pub(crate) fn plan(
-    table: &dyn AnyTable,
+    size: Size,
+    infos: &[ColumnInfo],
     constraints: &[(usize, Constraint)],
     columns: u64,
 ) -> Plan {
-    let infos = table.columns();
-    let (mut rows, mut cost) = scan(table.size());
-    let is_streamed = table.size() == Size::Streamed;
+    let (mut rows, mut cost) = scan(size);
+    let is_streamed = size == Size::Streamed;
     let (mut used, mut is_unique) = (Vec::new(), false);
     for &(constraint, Constraint { column, comparison }) in constraints {
         let Some(info) = infos.get(column) else { continue };
@@ -69,6 +69,7 @@ pub(crate) fn plan(
             (ColumnRole::Thread | ColumnRole::Process | ColumnRole::Cgroup, Comparison::Equal) => {
                 (is_streamed, 0.05, 0.5)
             }
+            (ColumnRole::Host, Comparison::Equal) | (ColumnRole::Date, _) => (true, 0.3, 0.3),
             (ColumnRole::Time, Comparison::Equal) => (true, 1e-6, 0.01),
             (ColumnRole::Time, _) => (true, 0.3, 0.3),
             (_, Comparison::Equal) => (false, 0.02, 1.0),
@@ -93,6 +94,10 @@ impl Plan {
             (ColumnRole::Thread, _) => 't',
             (ColumnRole::Process, _) => 'p',
             (ColumnRole::Cgroup, _) => 'c',
+            (ColumnRole::Host, _) => 'h',
+            (ColumnRole::Date, Comparison::Equal) => 'd',
+            (ColumnRole::Date, Comparison::AtLeast | Comparison::Above) => 'f',
+            (ColumnRole::Date, Comparison::AtMost | Comparison::Below) => 'u',
             (_, Comparison::Equal) => '=',
             (_, Comparison::AtLeast) => 'g',
             (_, Comparison::Above) => '>',
@@ -103,13 +108,24 @@ impl Plan {
     }
 }
 
-/// The reader's constraints, from such a text and the values. A value that is no whole number is left to SQLite, which
-/// checks all constraints again.
-pub(crate) fn wanted(text: &str, value: impl Fn(usize) -> Option<i64>) -> Wanted {
+/// The reader's constraints, from such a text and the values. A value of another type is left to SQLite, which checks
+/// all constraints again.
+pub(crate) fn wanted(
+    text: &str,
+    value: impl Fn(usize) -> Option<i64>,
+    text_at: impl Fn(usize) -> Option<String>,
+) -> Wanted {
     let (columns, letters) = text.split_once(' ').unwrap_or((text, ""));
     let mut wanted =
         Wanted { columns: columns.parse().unwrap_or(u64::MAX), ..Wanted::everything() };
     for (place, letter) in letters.chars().enumerate() {
+        match letter {
+            'h' => wanted.host = text_at(place),
+            'd' => (wanted.from_date, wanted.to_date) = (text_at(place), text_at(place)),
+            'f' => wanted.from_date = text_at(place),
+            'u' => wanted.to_date = text_at(place),
+            _ => {}
+        }
         let Some(value) = value(place) else { continue };
         let not_before = |wanted: &mut Wanted, value: i64| {
             wanted.from = Some(wanted.from.map_or(value, |from| from.max(value)));

@@ -8,8 +8,8 @@ use crate::{percentile, virtual_table};
 use rusqlite::fallible_iterator::FallibleIterator;
 use rusqlite::{Batch, Connection, InterruptHandle, Statement};
 use std::io::Write;
-use whit_profile::warning::Warning;
-use whit_tables::{Cancel, Database};
+use std::sync::Arc;
+use whit_tables::{Cancel, Defect, Store};
 
 /// Less memory than this holds no query.
 pub const MIN_MEMORY_BYTES: u64 = 4 << 20;
@@ -27,10 +27,10 @@ pub struct Options {
     pub memory_bytes: u64,
 }
 
-/// Recordings that queries are run over.
+/// Recordings or a dataset that queries are run over.
 pub struct Session {
     connection: Connection,
-    database: Database,
+    store: Arc<dyn Store>,
     options: Options,
 }
 
@@ -53,15 +53,15 @@ impl Session {
     ///
     /// # Errors
     /// SQLite refuses.
-    pub fn new(database: Database, options: Options) -> Result<Session, QueryError> {
+    pub fn new(store: impl Store + 'static, options: Options) -> Result<Session, QueryError> {
         let error = |error: rusqlite::Error| QueryError::Failed(error.to_string());
         // A temporary database in a file: tables that statements make need not fit into memory.
         let mut connection = Connection::open("").map_err(error)?;
         // SQLite forgets an interrupt that comes between two statements.
-        let cancel = database.cancel().clone();
+        let cancel = store.cancel().clone();
         let is_cancelled = move || cancel.is_cancelled();
         connection.progress_handler(STEPS_BETWEEN_LOOKS, Some(is_cancelled)).map_err(error)?;
-        let session = Session { connection, database, options };
+        let session = Session { connection, store: Arc::new(store), options };
         session.set_up().map_err(error)?;
         Ok(session)
     }
@@ -74,14 +74,14 @@ impl Session {
             "PRAGMA hard_heap_limit = {memory}; PRAGMA temp_store = FILE; PRAGMA cache_size = -{cache_kib};
              PRAGMA temp.cache_size = -{cache_kib}; PRAGMA synchronous = OFF;"
         ))?;
-        virtual_table::register(connection, &self.database)?;
+        virtual_table::register(connection, &self.store)?;
         percentile::register(connection, usize::try_from(memory).unwrap_or(usize::MAX))?;
         VIEWS.iter().try_for_each(|view| connection.execute_batch(view.sql))
     }
 
     /// For another thread.
     pub fn interrupter(&self) -> Interrupter {
-        let cancel = self.database.cancel().clone();
+        let cancel = self.store.cancel().clone();
         Interrupter { handle: self.connection.get_interrupt_handle(), cancel }
     }
 
@@ -90,14 +90,14 @@ impl Session {
         Names::of(&self.connection)
     }
 
-    /// Defects of the recordings that were read so far.
-    pub fn warnings(&self) -> Vec<Warning> {
-        self.database.warnings()
+    /// Defects of the recordings and datasets that were read so far.
+    pub fn defects(&self) -> Vec<Defect> {
+        self.store.defects()
     }
 
     /// Lets queries run again that an [`Interrupter`] has ended.
     pub fn resume(&self) {
-        self.database.cancel().reset();
+        self.store.cancel().reset();
     }
 
     fn wrong(&self, error: &rusqlite::Error, sql: &str) -> QueryError {
@@ -105,7 +105,7 @@ impl Session {
     }
 
     fn error(&self, error: &rusqlite::Error, sql: &str) -> QueryError {
-        if self.database.cancel().is_cancelled() {
+        if self.store.cancel().is_cancelled() {
             return QueryError::Interrupted;
         }
         QueryError::of(error, sql, &self.names(), self.options.memory_bytes)

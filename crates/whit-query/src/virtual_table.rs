@@ -13,12 +13,13 @@ use rusqlite::vtab::{
 use rusqlite::{Connection, Error, Result, ffi};
 use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_int};
-use whit_tables::{AnyTable, Cursor, Database, TABLES, TableError, Value};
+use std::sync::Arc;
+use whit_tables::{AnyTable, ColumnInfo, Cursor, Store, TABLES, TableError, Value};
 
 /// A table, and where its rows come from.
 pub(crate) struct Source {
     table: &'static dyn AnyTable,
-    database: Database,
+    store: Arc<dyn Store>,
 }
 
 /// A table of a connection.
@@ -26,7 +27,8 @@ pub(crate) struct Source {
 struct SqlTable {
     base: sqlite3_vtab,
     table: &'static dyn AnyTable,
-    database: Database,
+    store: Arc<dyn Store>,
+    columns: Vec<ColumnInfo>,
 }
 
 /// A scan.
@@ -34,16 +36,16 @@ struct SqlTable {
 struct SqlCursor {
     base: sqlite3_vtab_cursor,
     table: &'static dyn AnyTable,
-    database: Database,
+    store: Arc<dyn Store>,
     cursor: Option<Box<dyn Cursor>>,
     is_at_end: bool,
     row: i64,
 }
 
 /// Gives a connection all tables.
-pub(crate) fn register(connection: &Connection, database: &Database) -> Result<()> {
+pub(crate) fn register(connection: &Connection, store: &Arc<dyn Store>) -> Result<()> {
     TABLES.into_iter().try_for_each(|table| {
-        let source = Source { table, database: database.clone() };
+        let source = Source { table, store: store.clone() };
         let module = const { &Module::<SqlTable>::eponymous_only_module() };
         connection.create_module(table.name(), module, Some(source))
     })
@@ -60,9 +62,11 @@ fn of_reader(error: &TableError) -> Error {
     }
 }
 
-fn declaration(table: &dyn AnyTable) -> Result<CString> {
-    let columns = table.columns().into_iter();
-    let columns = columns.map(|column| format!("{} {}", column.name, column.kind.name()));
+fn declaration(own: &[ColumnInfo], partitions: &[ColumnInfo]) -> Result<CString> {
+    let own = own.iter().map(|column| format!("{} {}", column.name, column.kind.name()));
+    // `*` leaves these out: it gives the same columns over recordings and datasets.
+    let hidden = partitions.iter().map(|it| format!("{} {} HIDDEN", it.name, it.kind.name()));
+    let columns = own.chain(hidden);
     let sql = format!("CREATE TABLE x({})", columns.collect::<Vec<_>>().join(", "));
     CString::new(sql).map_err(|error| failure(error.to_string()))
 }
@@ -80,10 +84,13 @@ unsafe impl VTab<'_> for SqlTable {
         _: &[u8],
         _: &[&[u8]],
     ) -> Result<(Cow<'static, CStr>, SqlTable)> {
-        let Source { table, database } = aux.ok_or_else(|| failure("a table without a source"))?;
+        let Source { table, store } = aux.ok_or_else(|| failure("a table without a source"))?;
         db.config(VTabConfig::Innocuous)?;
-        let (base, database) = (sqlite3_vtab::default(), database.clone());
-        Ok((declaration(*table)?.into(), SqlTable { base, table: *table, database }))
+        let (base, store) = (sqlite3_vtab::default(), store.clone());
+        let (mut columns, partitions) = (table.columns(), store.partitions(*table));
+        let declaration = declaration(&columns, &partitions)?;
+        columns.extend(partitions);
+        Ok((declaration.into(), SqlTable { base, table: *table, store, columns }))
     }
 
     fn best_index(&self, info: &mut IndexInfo) -> Result<bool> {
@@ -91,7 +98,9 @@ unsafe impl VTab<'_> for SqlTable {
         for (place, constraint) in info.constraints().enumerate() {
             let Some(comparison) = comparison(&constraint.operator()) else { continue };
             let Ok(column) = usize::try_from(constraint.column()) else { continue };
-            if constraint.is_usable() {
+            // The reader compares texts by their bytes.
+            let is_binary = info.collation(place).is_ok_and(|name| name == "BINARY");
+            if constraint.is_usable() && is_binary {
                 constraints.push((place, Constraint { column, comparison }));
             }
         }
@@ -104,7 +113,7 @@ unsafe impl VTab<'_> for SqlTable {
                 single.push(constraint);
             }
         }
-        let plan = plan(self.table, &single, info.col_used());
+        let plan = plan(self.table.size(), &self.columns, &single, info.col_used());
         for (number, used) in plan.used.iter().enumerate() {
             info.constraint_usage(used.constraint).set_argv_index(number as c_int + 1);
         }
@@ -121,7 +130,7 @@ unsafe impl VTab<'_> for SqlTable {
         Ok(SqlCursor {
             base: sqlite3_vtab_cursor::default(),
             table: self.table,
-            database: self.database.clone(),
+            store: self.store.clone(),
             cursor: None,
             is_at_end: true,
             row: 0,
@@ -148,8 +157,12 @@ unsafe impl VTabCursor for SqlCursor {
             Some(ValueRef::Integer(value)) => Some(*value),
             _ => None,
         };
-        let wanted = wanted(text.unwrap_or_default(), whole);
-        self.cursor = Some(self.table.open(&self.database, &wanted));
+        let text_at = |place: usize| match values.get(place) {
+            Some(ValueRef::Text(text)) => std::str::from_utf8(text).ok().map(str::to_owned),
+            _ => None,
+        };
+        let wanted = wanted(text.unwrap_or_default(), whole, text_at);
+        self.cursor = Some(self.store.open(self.table, &wanted));
         self.row = 0;
         self.next()
     }

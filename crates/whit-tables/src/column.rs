@@ -39,6 +39,10 @@ pub enum ColumnRole {
     Process,
     /// Number of a cgroup.
     Cgroup,
+    /// Name of a host by which rows are kept.
+    Host,
+    /// Day by which rows are kept, as `2026-01-31`.
+    Date,
     /// Needs call chains.
     Stack,
     /// Tells few rows apart, so that a planner looks here first.

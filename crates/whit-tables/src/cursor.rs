@@ -5,8 +5,13 @@ use crate::value::Value;
 use std::sync::Arc;
 use whit_profile::tables::TableSource;
 
-/// Bits of a recording's number in those of its rows.
-const ROW_BITS: u32 = 32;
+/// Bits of a row's number below those of its recording.
+pub const ROW_BITS: u32 = 28;
+
+/// Numbers of recordings lie below this.
+pub const MAX_RECORDINGS: i64 = 1 << (63 - ROW_BITS);
+
+const ROW_MASK: i64 = (1 << ROW_BITS) - 1;
 
 /// Constraints that leave rows out, as far as a table can use them.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +30,12 @@ pub struct Wanted {
     pub process: Option<i64>,
     /// Number of the only cgroup.
     pub cgroup: Option<i64>,
+    /// The only host, where a store keeps rows by hosts.
+    pub host: Option<String>,
+    /// First day, where a store keeps rows by days.
+    pub from_date: Option<String>,
+    /// Last day.
+    pub to_date: Option<String>,
     /// Columns that nobody looks at may be absent: a bit for each, the last one for all from the 64th on.
     pub columns: u64,
 }
@@ -35,21 +46,22 @@ impl Wanted {
         Wanted { columns: u64::MAX, ..Wanted::default() }
     }
 
-    pub(crate) fn uses(&self, column: usize) -> bool {
+    /// Whether somebody looks at a column.
+    pub fn uses(&self, column: usize) -> bool {
         self.columns & 1 << column.min(63) != 0
     }
 
     /// Whether rows of a recording may be wanted.
-    pub(crate) fn has_recording(&self, number: usize) -> bool {
-        let is = |id: i64| id >> ROW_BITS == number as i64;
+    pub fn has_recording(&self, number: i64) -> bool {
+        let is = |id: i64| id >> ROW_BITS == number;
         let rows = [self.key, self.thread, self.process, self.cgroup];
-        self.recording.is_none_or(|recording| recording == number as i64)
+        self.recording.is_none_or(|recording| recording == number)
             && rows.into_iter().flatten().all(is)
     }
 
     /// The number of a row within its recording.
-    pub(crate) fn local(id: Option<i64>) -> Option<u32> {
-        id.map(|id| id as u32)
+    pub fn local(id: Option<i64>) -> Option<u32> {
+        id.map(|id| (id & ROW_MASK) as u32)
     }
 }
 
@@ -69,15 +81,17 @@ pub trait Cursor: Send {
 #[derive(Clone, Copy)]
 pub(crate) struct Context<'a> {
     pub(crate) source: &'a TableSource,
-    pub(crate) recording: usize,
+    /// Its number.
+    pub(crate) recording: i64,
     /// Names of events.
     pub(crate) events: &'a [Arc<str>],
 }
 
 impl Context<'_> {
-    /// The number of a row over all recordings.
+    /// The number of a row over all recordings; the row behind the last number has none.
     pub(crate) fn id(&self, row: u32) -> Value {
-        Value::Int((self.recording as i64) << ROW_BITS | i64::from(row))
+        let id = self.recording << ROW_BITS | i64::from(row);
+        if i64::from(row) <= ROW_MASK { Value::Int(id) } else { Value::Null }
     }
 
     pub(crate) fn some_id(&self, row: Option<u32>) -> Value {
@@ -85,6 +99,6 @@ impl Context<'_> {
     }
 
     pub(crate) fn recording(&self) -> Value {
-        Value::Int(self.recording as i64)
+        Value::Int(self.recording)
     }
 }

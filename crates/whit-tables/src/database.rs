@@ -74,6 +74,7 @@ struct Slot {
 #[derive(Clone)]
 pub struct Database {
     slots: Arc<[Arc<Slot>]>,
+    first_id: i64,
     cancel: Cancel,
 }
 
@@ -88,7 +89,17 @@ impl Database {
                 changed: Condvar::new(),
             })
         };
-        Database { slots: recordings.into_iter().map(slot).collect(), cancel }
+        Database { slots: recordings.into_iter().map(slot).collect(), first_id: 0, cancel }
+    }
+
+    /// The same recordings, numbered from this number on.
+    #[must_use]
+    pub fn numbered_from(&self, first_id: i64) -> Database {
+        Database { first_id, ..self.clone() }
+    }
+
+    pub(crate) fn recording_id(&self, place: usize) -> i64 {
+        self.first_id + place as i64
     }
 
     /// Number of recordings.
@@ -102,7 +113,7 @@ impl Database {
     }
 
     /// Ends the reading of tables.
-    pub fn cancel(&self) -> &Cancel {
+    pub(crate) fn cancel(&self) -> &Cancel {
         &self.cancel
     }
 

@@ -3,7 +3,7 @@
 //! [`TABLES`] defines each table once: name, columns, their meaning, and the code that fills them. `docs/tables.md` is
 //! made from it. [`Database`] opens recordings when a table of theirs is first read; a [`Cursor`] gives rows.
 //! Numbers of rows (`id`, `utid`, `upid`) are unique over all recordings of a database: those of the recording with
-//! number *n* begin at *n* × 2³².
+//! number *n* begin at *n* × 2²⁸.
 //!
 //! ```
 //! use std::path::Path;
@@ -45,15 +45,17 @@ mod numbered;
 mod page;
 mod recording_tables;
 mod sample_table;
+mod store;
 mod stream;
 mod table;
 mod tables;
 mod value;
 
 pub use column::{ColumnInfo, ColumnRole, Kind};
-pub use cursor::{Cursor, Wanted};
+pub use cursor::{Cursor, MAX_RECORDINGS, ROW_BITS, Wanted};
 pub use database::{Cancel, Database, TableError};
 pub use page::{FILE as PAGE, page};
+pub use store::{Defect, Store};
 pub use table::{AnyTable, Size};
 pub use tables::{SCHEMA, TABLES, find};
 pub use value::Value;

@@ -16,6 +16,8 @@ pub(crate) struct Header {
     samples: u64,
     /// Time of day of its first record.
     start_ns: Option<u64>,
+    /// Time of day less the time of the recording.
+    clock_offset_ns: Option<i64>,
 }
 
 /// A figure of the ledger.
@@ -41,7 +43,12 @@ impl Numbered for Header {
         let start_ns = clock.zip(info.first_sample).map(|(clock, first)| {
             clock.wall_clock_ns.wrapping_add(first.0.wrapping_sub(clock.clock_ns.0))
         });
-        Some(Header { info, losses: source.losses(), samples: source.nr_samples(), start_ns })
+        let offset = |clock: whit_perfdata::feature::ClockData| {
+            i64::try_from(i128::from(clock.wall_clock_ns) - i128::from(clock.clock_ns.0)).ok()
+        };
+        let clock_offset_ns = clock.and_then(offset);
+        let (losses, samples) = (source.losses(), source.nr_samples());
+        Some(Header { info, losses, samples, start_ns, clock_offset_ns })
     }
 }
 
@@ -116,6 +123,8 @@ pub(crate) static RECORDING: Table<Header> = Table {
         ("host", Text, Selective, "Host name of the recorded machine", |_, row| text(&row.info.hostname)),
         ("start_ns", Integer, Plain, "Time of day of the first record, in nanoseconds since 1970; null where the recording has no reference",
             |_, row| Value::or_null(row.start_ns, Value::of)),
+        ("clock_offset_ns", Integer, Plain, "Time of day less `ts`, by the clock of the host: `ts + clock_offset_ns` is a time of day; null where the recording has no reference",
+            |_, row| Value::or_null(row.clock_offset_ns, Value::Int)),
         ("command", Text, Plain, "Command line that recorded", |_, row| {
             let words: Vec<_> = row.info.cmdline.iter().map(OutsideText::exact).collect();
             text(&OutsideText::from(words.join(" ")))

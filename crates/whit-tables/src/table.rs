@@ -91,7 +91,7 @@ impl Recordings {
     pub(crate) fn advance(&mut self, wanted: &Wanted) -> Result<Option<&Arc<Opened>>, TableError> {
         while self.next < self.database.len() {
             self.next += 1;
-            if wanted.has_recording(self.next - 1) {
+            if wanted.has_recording(self.database.recording_id(self.next - 1)) {
                 self.current = Some(self.database.open(self.next - 1)?);
                 return Ok(self.current.as_ref());
             }
@@ -107,7 +107,8 @@ impl Recordings {
 
     pub(crate) fn context(&self) -> Option<Context<'_>> {
         let opened = self.current.as_deref()?;
-        Some(Context { source: &opened.source, recording: self.number(), events: &opened.events })
+        let recording = self.database.recording_id(self.number());
+        Some(Context { source: &opened.source, recording, events: &opened.events })
     }
 
     pub(crate) fn source(&self) -> Option<&TableSource> {

@@ -3,8 +3,8 @@
 use crate::table::AnyTable;
 use crate::{dimension_tables, interval_tables, recording_tables, sample_table};
 
-/// Version of the tables. It grows with each column that changes its meaning or goes.
-pub const SCHEMA: u32 = 1;
+/// Version of the tables. It grows with each change of their columns.
+pub const SCHEMA: u32 = 2;
 
 /// The tables, in the order of the documents.
 pub static TABLES: [&dyn AnyTable; 15] = [

@@ -31,6 +31,7 @@
 
 mod byte_size;
 mod cgroup_path;
+mod civil;
 mod cpu_list;
 mod event;
 mod instruction_set;
@@ -43,6 +44,7 @@ use std::fmt;
 
 pub use byte_size::{ByteSize, ParseByteSizeError};
 pub use cgroup_path::{CgroupPath, short_container_id};
+pub use civil::civil;
 pub use cpu_list::{CpuListError, MAX_CPUS, format_cpu_list, parse_cpu_list};
 pub use event::{HardwareEvent, SoftwareEvent, ToolEvent};
 pub use instruction_set::InstructionSet;

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use whit_export::Format;
 
 mod destination;
+pub(crate) mod parquet;
 mod perf;
 mod profile;
 
@@ -32,9 +33,18 @@ const OF_PROFILES: [&str; 15] = [
     "threads",
 ];
 
+/// Options that leave samples out, and where one file goes; a dataset has all samples.
+const NOT_OF_DATASETS: [&str; 7] = ["samples", "pid", "tid", "cpu", "cgroup", "time", "output"];
+
+const EXAMPLES: &str = "\
+Examples:
+  whit export --format=pprof -o cpu.pb.gz
+  whit export --parquet lake -i monday.data -i tuesday.data
+  whit query --dataset lake -c 'SELECT host, samples FROM recording'";
+
 /// Arguments of `whit export`.
 #[derive(clap::Args, Debug)]
-#[command(group = clap::ArgGroup::new("form").args(["format", "perf"]).required(true))]
+#[command(after_help = EXAMPLES, group = clap::ArgGroup::new("form").args(["format", "perf", "parquet"]).required(true))]
 pub(crate) struct ExportArgs {
     #[command(flatten)]
     input: InputArgs,
@@ -45,10 +55,13 @@ pub(crate) struct ExportArgs {
     /// Write a recording for stock perf: not packed, not compressed
     #[arg(long, conflicts_with_all = OF_PROFILES, help_heading = heading::OUTPUT)]
     perf: bool,
+    /// Add the tables of recordings to this dataset: Parquet files by host and date (docs/tables.md)
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = NOT_OF_DATASETS, help_heading = heading::OUTPUT)]
+    parquet: Option<PathBuf>,
     /// Output file, or '-' for standard output; with --perf a directory if the recording is a directory
-    #[arg(short = 'o', long, value_name = "FILE", help_heading = heading::OUTPUT)]
-    output: PathBuf,
-    /// Replace an existing output
+    #[arg(short = 'o', long, value_name = "FILE", required_unless_present = "parquet", help_heading = heading::OUTPUT)]
+    output: Option<PathBuf>,
+    /// Replace an existing output; in a dataset write a recording again that is there
     #[arg(short = 'f', long, help_heading = heading::OUTPUT)]
     force: bool,
     /// Write samples with their times (formats with a time line): auto, each or joined
@@ -60,7 +73,8 @@ pub(crate) struct ExportArgs {
 
 /// Runs `whit export`.
 pub(crate) fn run(args: &ExportArgs) -> Result<u8> {
-    let output = &args.output;
+    // Without an output there is a dataset.
+    let Some(output) = &args.output else { return parquet::start() };
     if args.format.is_none() {
         perf::refuse_pipe(output)?;
     }

@@ -130,9 +130,14 @@ pub fn main() -> ExitCode {
     ended(run())
 }
 
-/// Runs `whit-query`, the program that `whit query` becomes; gives its exit code.
+/// Runs `whit-query`, the program that `whit query` and `whit export --parquet` become; gives its exit code.
 pub fn query_main() -> ExitCode {
-    ended(query::Program::try_parse().map_err(Into::into).and_then(|program| program.run()))
+    ended(match export::parquet::Program::arguments() {
+        Some(arguments) => export::parquet::Program::try_parse_from(arguments)
+            .map_err(Into::into)
+            .and_then(|program| program.run()),
+        None => query::Program::try_parse().map_err(Into::into).and_then(|program| program.run()),
+    })
 }
 
 /// Runs `whit-terminal`, the program that `whit report` becomes on a terminal; gives its exit code.

@@ -11,15 +11,20 @@ use anyhow::{Context, Result};
 use std::cell::Cell;
 use std::io::{self, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
+use whit_dataset::Dataset;
 use whit_query::shell::Shell;
 use whit_query::{Interrupter, MIN_MEMORY_BYTES, Options, OutputForm, QueryError, Session};
 use whit_sys::{Poller, Signal, SignalFd, SignalWatch};
-use whit_tables::{Cancel, Database};
+use whit_tables::{Cancel, Database, Defect};
 use whit_types::ByteSize;
 use whit_view::warning::warning_text;
 
 /// The program, which lies beside this one.
-const PROGRAM: &str = "whit-query";
+pub(crate) const PROGRAM: &str = "whit-query";
+
+/// The way to it.
+pub(crate) const ADVICE: &str = "queries and datasets are a program of their own; `cargo build --release -p whit` in \
+                                 whit's repository makes both: put it beside whit";
 
 /// As shells say that a command was ended by SIGINT.
 const INTERRUPTED: u8 = 130;
@@ -28,6 +33,7 @@ const EXAMPLES: &str = "\
 Examples:
   whit query -c 'SELECT * FROM top_functions ORDER BY self_weight DESC LIMIT 9'
   whit query -i one.data -i two.data -f shares.sql --csv
+  whit query --dataset lake -f fleet.sql
   whit query                        # a shell; .tables lists the tables";
 
 /// Arguments of `whit query`.
@@ -36,6 +42,9 @@ Examples:
 pub(crate) struct QueryArgs {
     #[command(flatten)]
     input: InputArgs,
+    /// Read this dataset of `whit export --parquet`
+    #[arg(long, value_name = "FOLDER", conflicts_with = "input")]
+    dataset: Option<PathBuf>,
     /// Run these statements; without -c and -f they come from a shell, or from standard input
     #[arg(short = 'c', long, value_name = "SQL", conflicts_with = "file")]
     command: Option<String>,
@@ -72,9 +81,7 @@ impl Program {
 /// Becomes the program, with the options that were looked at here.
 pub(crate) fn start(_: &QueryArgs) -> Result<u8> {
     let arguments: Vec<_> = std::env::args_os().skip(2).collect();
-    let advice = "queries are a program of their own; `cargo build --release -p whit` in whit's repository makes both: \
-                  put it beside whit";
-    beside::run(PROGRAM, &arguments, advice)
+    beside::run(PROGRAM, &arguments, ADVICE)
 }
 
 fn run(args: &QueryArgs) -> Result<u8> {
@@ -83,18 +90,14 @@ fn run(args: &QueryArgs) -> Result<u8> {
         bail_usage!("--memory takes at least {}", ByteSize(MIN_MEMORY_BYTES));
     }
     let given = args.given_statements()?;
-    let recordings = match &given {
-        Some(_) => args.input.open_all()?,
-        None => args.input.open_all_files()?,
-    };
-    let with_options = recordings.into_iter().map(|recording| {
-        let options = args.symbols.options(&recording);
-        (recording, options)
-    });
+    let source = args.source(given.is_some())?;
     // Before any other thread begins: all of them leave the signal to the one that watches for it.
     let signals = SignalFd::block(&[Signal::Interrupt])?;
-    let database = Database::new(with_options.collect(), Cancel::default());
-    let session = Session::new(database, Options { memory_bytes })?;
+    let options = Options { memory_bytes };
+    let session = match source {
+        Source::Recordings(database) => Session::new(database, options),
+        Source::Dataset(dataset) => Session::new(dataset, options),
+    }?;
     watch(session.interrupter())?;
     let ended = match given {
         Some(sql) => args.run_statements(&session, &sql),
@@ -105,9 +108,22 @@ fn run(args: &QueryArgs) -> Result<u8> {
             args.run_statements(&session, &sql)
         }
     };
-    session.warnings().iter().map(warning_text).for_each(message::error);
+    session.defects().iter().for_each(tell);
     drop(signals);
     ended
+}
+
+/// Where rows come from.
+enum Source {
+    Recordings(Database),
+    Dataset(Dataset),
+}
+
+fn tell(defect: &Defect) {
+    match defect {
+        Defect::Recording(warning) => message::error(warning_text(warning)),
+        Defect::Dataset(text) => message::warning(text),
+    }
 }
 
 /// Ends queries on Ctrl-C.
@@ -125,6 +141,22 @@ fn watch(interrupter: Interrupter) -> Result<()> {
 }
 
 impl QueryArgs {
+    /// Opens the dataset or the recordings. Standard input is free where it has no statements.
+    fn source(&self, stdin_is_free: bool) -> Result<Source> {
+        if let Some(folder) = &self.dataset {
+            return Ok(Source::Dataset(Dataset::open(folder, Cancel::default())?));
+        }
+        let recordings = match stdin_is_free {
+            true => self.input.open_all()?,
+            false => self.input.open_all_files()?,
+        };
+        let with_options = recordings.into_iter().map(|recording| {
+            let options = self.symbols.options(&recording);
+            (recording, options)
+        });
+        Ok(Source::Recordings(Database::new(with_options.collect(), Cancel::default())))
+    }
+
     /// From the command line or a file.
     fn given_statements(&self) -> Result<Option<String>> {
         let Some(file) = &self.file else { return Ok(self.command.clone()) };

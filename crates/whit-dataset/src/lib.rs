@@ -1,0 +1,33 @@
+//! Datasets: the tables of many recordings and hosts in Parquet files.
+//!
+//! [`export`] adds a recording; [`Dataset`] reads the tables again. A dataset is a folder with a folder for each table,
+//! and in them a file for each recording: `sample/host=web1/date=2026-01-31/part-0123456789.parquet`. Other engines read
+//! such folders as they are.
+//!
+//! Invariants:
+//! - A file has its name when all of its bytes are on the disk, and `recording` gets its file last: a recording is in a
+//!   dataset with all its rows, or not at all.
+//! - Files are added, never changed. The number of a recording is made of its header, so that the same recording is
+//!   known again, and numbers of different hosts do not meet.
+//! - Memory does not grow with rows: one group of rows is held ([`GROUP_ROWS`], [`GROUP_TEXT_BYTES`]).
+//! - Files from elsewhere are hostile: their numbers are checked, and an error names the file.
+#![forbid(unsafe_code)]
+
+mod batch;
+mod buffer;
+mod cache;
+mod cursor;
+mod dataset;
+mod error;
+mod export;
+mod identity;
+mod layout;
+mod part_reader;
+mod part_writer;
+mod schema;
+mod writing_folder;
+
+pub use buffer::{GROUP_ROWS, GROUP_TEXT_BYTES};
+pub use dataset::Dataset;
+pub use error::DatasetError;
+pub use export::{Exported, Facts, Outcome, export};

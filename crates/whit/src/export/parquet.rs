@@ -1,0 +1,106 @@
+//! `whit export --parquet`: adds recordings to a dataset. `whit-query` does it, since it has the tables and the dataset.
+
+use super::ExportArgs;
+use crate::beside;
+use crate::failure::bail_usage;
+use crate::message;
+use crate::output;
+use crate::query::{ADVICE, PROGRAM};
+use anyhow::{Context, Result};
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+use whit_dataset::{Exported, Facts, Outcome};
+use whit_perfdata::feature::Feature;
+use whit_perfdata::reader::Recording;
+use whit_tables::{Cancel, Database};
+use whit_view::warning::warning_text;
+
+/// The first argument that makes `whit-query` export.
+const EXPORT: &str = "export";
+
+/// A minute of clocks that differ.
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// `whit-query export`.
+#[derive(clap::Parser)]
+#[command(name = "whit-query", bin_name = "whit export", version, max_term_width = 80)]
+pub(crate) struct Program {
+    #[command(flatten)]
+    args: ExportArgs,
+}
+
+impl Program {
+    /// The command line without the word that chose this, where it is one of an export.
+    pub(crate) fn arguments() -> Option<Vec<OsString>> {
+        let mut arguments: Vec<_> = std::env::args_os().collect();
+        (arguments.get(1)? == EXPORT).then(|| {
+            arguments.remove(1);
+            arguments
+        })
+    }
+
+    pub(crate) fn run(&self) -> Result<u8> {
+        let Some(root) = &self.args.parquet else {
+            bail_usage!(
+                "this program writes datasets alone: the others are written by `whit export`"
+            )
+        };
+        for recording in self.args.input.open_all()? {
+            add(&self.args, root, recording)?;
+        }
+        Ok(0)
+    }
+}
+
+/// Becomes the program.
+pub(super) fn start() -> Result<u8> {
+    let arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    beside::run(PROGRAM, &arguments, ADVICE)
+}
+
+fn add(args: &ExportArgs, root: &Path, recording: Recording) -> Result<()> {
+    let options = args.load.symbols.options(&recording);
+    let now = SystemTime::now();
+    let modified = recording.path.metadata().and_then(|metadata| metadata.modified());
+    let facts = Facts {
+        version: env!("CARGO_PKG_VERSION"),
+        now,
+        // Standard input was written just now.
+        modified: modified.unwrap_or(now),
+        force: args.force,
+    };
+    let (path, host) =
+        (recording.path.display().to_string(), recording.features.string(Feature::HOSTNAME));
+    let database = Database::new(vec![(recording, options)], Cancel::default());
+    let outcome = whit_dataset::export(root, &database, facts);
+    database.warnings().iter().map(warning_text).for_each(message::error);
+    let outcome =
+        outcome.with_context(|| format!("nothing of {path} was added to {}", root.display()))?;
+    tell(root, &path, host.as_deref(), &outcome)
+}
+
+fn tell(root: &Path, path: &str, host: Option<&str>, outcome: &Outcome) -> Result<()> {
+    let root = root.display();
+    match outcome {
+        Outcome::Present { id, path: present } => output::line(format_args!(
+            "[ whit export: {path} is in {root} already, as recording {id} ({present}); nothing was written ]"
+        ))?,
+        Outcome::Written(Exported { id, samples, sample_bytes, bytes, clock_ahead }) => {
+            if let Some(ahead) = clock_ahead {
+                message::warning(format_args!(
+                    "{path}: its last record is {} minutes in the future of this machine: the clocks differ. Times of day of \
+                     host {} (recording.start_ns, clock_offset_ns) do not fit those of other hosts",
+                    ahead.as_secs() / MINUTE.as_secs(),
+                    host.unwrap_or("[unknown]")
+                ));
+            }
+            let of_sample = *sample_bytes as f64 / (*samples).max(1) as f64;
+            let mib = *bytes as f64 / f64::from(1 << 20);
+            output::line(format_args!(
+                "[ whit export: {samples} samples, {mib:.1} MiB in {root} as recording {id}, {of_sample:.1} bytes a sample ]"
+            ))?;
+        }
+    }
+    Ok(())
+}
