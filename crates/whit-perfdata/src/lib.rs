@@ -43,6 +43,7 @@ pub mod attr;
 pub mod blocked;
 mod bytes;
 pub mod deferred;
+pub mod dump_rest;
 pub mod encode;
 pub mod event_table;
 pub mod existing;

@@ -5,7 +5,7 @@
 
 use crate::attr::{Attr, BRANCH_COUNTERS, BRANCH_HW_INDEX, ReadFormat, SampleType};
 use crate::bytes::{Cursor, u64_at};
-use crate::stream::DumpRest;
+use crate::dump_rest::DumpRest;
 use std::ops::Range;
 use whit_types::{Avma, CpuId, Pid, Tid, TimestampNs};
 

@@ -26,7 +26,7 @@ mod reader;
 mod run;
 mod source;
 
-pub use block::{Block, DumpRest};
+pub use block::Block;
 pub use block_reader::{BlockReader, MAX_INFLATED_BLOCK_BYTES};
 pub use read_ahead::ReadAhead;
 pub use reader::StreamReader;

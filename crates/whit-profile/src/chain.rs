@@ -11,9 +11,9 @@ use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::sync::Arc;
 use whit_perfdata::attr::Attr;
+use whit_perfdata::dump_rest::DumpRest;
 use whit_perfdata::record::misc;
 use whit_perfdata::sample::{Sample, Words, context};
-use whit_perfdata::stream::DumpRest;
 use whit_types::{Arch, Avma, Pid, TimestampNs};
 use whit_unwind::{
     AddressSpace, DeeperStack, FrameKind, StackDump, StopReason, Unwinder, UserFrame, UserRegs,
@@ -121,7 +121,7 @@ impl DeeperStack for DeeperDump<'_> {
         if bytes.len() < end {
             let wanted = end.max(bytes.len() * 2).next_multiple_of(DEEPER_STEP_BYTES);
             if !self.rest.read(wanted, &mut bytes) {
-                // The error is told when all samples were read.
+                // The caller of the pass gets the error: `Prepared::check_dumps`.
                 bytes.clear();
                 return None;
             }

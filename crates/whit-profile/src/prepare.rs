@@ -69,7 +69,7 @@ impl Prepared {
         self.deferred.find(&self.events, sample, block)
     }
 
-    /// Tells of a dump whose beginning was read, but not the deeper part that a walk came to.
+    /// An error where a walk came to a part of a dump that could not be read.
     pub(crate) fn check_dumps(&self) -> Result<(), LoadError> {
         let failure = self.scan.plans.iter().find_map(|plan| plan.stream.take_failure());
         failure.map_or(Ok(()), |error| Err(error.into()))

@@ -19,7 +19,7 @@ const DUMP_BYTES: usize = 32 << 10;
 const THREAD: u64 = 7 << 32 | 7;
 const CODE: u64 = 0x40_0000;
 const SP: u64 = 0x7fff_0000;
-/// Frame records in the dump, in words; two lie around the end of what is read at once.
+/// Frame records in the dump, in words; one lies at the end of the part that is read with the sample.
 const FRAME_RECORDS: [u64; 5] = [4, 511, 2000, 3001, 4094];
 
 fn to_bytes(words: &[u64]) -> Vec<u8> {

@@ -15,8 +15,7 @@ pub struct StackDump<'a> {
     pub rest: Option<&'a dyn DeeperStack>,
 }
 
-/// A dump of which only the beginning is in memory. The walk asks for the others when it comes to
-/// them.
+/// A dump whose beginning alone is in memory. The walk asks for other bytes when it comes to them.
 pub trait DeeperStack {
     /// Up to eight bytes at a distance from the stack pointer, little-endian and zero-extended.
     /// `None` where the dump ends before them.

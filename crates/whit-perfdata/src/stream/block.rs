@@ -1,6 +1,7 @@
 //! Whole records in memory, some of whose stack dumps are still in the file.
 
 use super::{Stream, StreamError};
+use crate::dump_rest::{DumpRest, DumpSource};
 use crate::sample::Sample;
 use std::ops::{Deref, Range};
 
@@ -15,15 +16,6 @@ pub struct Block {
     pub(super) source: Option<(Stream, u64)>,
 }
 
-/// A dump of which only the beginning is in memory.
-#[derive(Clone, Copy, Debug)]
-pub struct DumpRest<'a> {
-    stream: &'a Stream,
-    /// Of the whole dump, in the file.
-    offset: u64,
-    size_bytes: usize,
-}
-
 impl Deref for Block {
     type Target = [u8];
 
@@ -33,7 +25,7 @@ impl Deref for Block {
 }
 
 impl From<Vec<u8>> for Block {
-    /// Whole records, none of which has a gap.
+    /// Whole records without a gap.
     fn from(bytes: Vec<u8>) -> Block {
         Block { bytes, ..Block::default() }
     }
@@ -70,33 +62,17 @@ impl Block {
         {
             sample.user_stack = present;
             let (offset, size_bytes) = (offset + at as u64, dump.len());
-            sample.user_stack_rest = Some(DumpRest { stream, offset, size_bytes });
+            sample.user_stack_rest = Some(DumpRest::new(stream, offset, size_bytes));
         }
     }
 }
 
-impl DumpRest<'_> {
-    /// Size of the whole dump.
-    pub fn size_bytes(&self) -> usize {
-        self.size_bytes
-    }
-
-    /// Makes the first `len` bytes of the dump, or all, the content of `out`. Where they cannot be
-    /// read, the stream [keeps the error](Stream::take_failure), and `false` comes back.
-    pub fn read(&self, len: usize, out: &mut Vec<u8>) -> bool {
-        let read = self.stream.read_exact(self.offset, len.min(self.size_bytes), out);
-        read.map_err(|error| self.stream.keep_failure(error)).is_ok()
+impl DumpSource for Stream {
+    fn read_dump(&self, offset: u64, len: usize, out: &mut Vec<u8>) -> bool {
+        let read = self.read_exact(offset, len, out);
+        read.map_err(|error| self.keep_failure(error)).is_ok()
     }
 }
-
-impl PartialEq for DumpRest<'_> {
-    fn eq(&self, other: &Self) -> bool {
-        let key = |rest: &Self| (rest.stream.start, rest.offset, rest.size_bytes);
-        self.stream.path == other.stream.path && key(self) == key(other)
-    }
-}
-
-impl Eq for DumpRest<'_> {}
 
 impl Stream {
     fn keep_failure(&self, error: StreamError) {
