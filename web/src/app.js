@@ -721,7 +721,8 @@ export class App {
     }
     const by = model.groupings.some(({ id }) => id === state.by) ? state.by : 'process';
     const split = by === 'cpu' ? model.splitByCpu() : { rows: this.profile.rows, moments: model.moments };
-    const columns = strip.columns();
+    // A wait lasts over many columns.
+    const columns = strip.columns(isWallEvent(model.event.name) ? Infinity : model.event.samples);
     const key = JSON.stringify([model.filterKey, by, columns]);
     if (this.stripData?.key !== key) {
       this.stripData = { key, ...stripSeries(this.profile, { ...split, selection: model.selection, byPeriod: model.byPeriod, event: model.event }, by, columns) };
