@@ -35,7 +35,7 @@ const HISTORY = ['event', 'pid', 'tid', 'comm', 'view', 'stacks', 'zoom', 'fn', 
 
 const MAX_CRUMB_CHARACTERS = 36;
 
-/** What a bound took from a graph, in words. */
+/** The nodes that a bound took from a graph, in words. */
 function cutText(graph, model) {
   if (model.tree.cut) {
     return `deepest frames left out: the tree has ${formatCount(MAX_GROUPED_NODES)} nodes`;
@@ -44,7 +44,7 @@ function cutText(graph, model) {
     : `deepest callers left out: ${formatCount(MAX_INVERTED_NODES)} nodes`;
 }
 
-/** Colours of the series; what was joined is grey. */
+/** Colours of the series; the joined ones are grey. */
 function seriesColour(rank, { labels, shares }, theme) {
   return binaryColour(rank < shares.length ? rank : labels.length + MAX_COLOURED_BINARIES, theme);
 }
@@ -327,7 +327,7 @@ export class App {
       byId(`view-${view}`).hidden = view !== state.view;
     }
     const show = {
-      graph: () => this.#renderGraph(animate),
+      graph: () => this.#renderGraph(animate, live),
       tree: () => this.#renderTree(),
       functions: () => this.#renderFunctions(),
       sandwich: () => this.#renderSandwich(animate),
@@ -418,9 +418,10 @@ export class App {
     };
   }
 
-  #renderGraph(animate) {
+  #renderGraph(animate, live) {
     const { state, model } = this;
-    const laidOut = model.graph(state.stacks, state.zoom, state.order);
+    const isPlain = state.stacks === 'top-down' && state.order === 'weight';
+    const laidOut = live && isPlain ? model.graphInMotion(state.zoom) : model.graph(state.stacks, state.zoom, state.order);
     const zoom = findPath(laidOut.graph, state.zoom);
     const empty = laidOut.weight[0] === 0;
     byId('empty').hidden = !empty;
@@ -428,8 +429,10 @@ export class App {
     if (empty) {
       this.#renderEmpty(byId('empty'));
     }
-    this.#renderBreadcrumb(laidOut.graph, zoom);
-    this.#renderLegend();
+    if (!live) {
+      this.#renderBreadcrumb(laidOut.graph, zoom);
+      this.#renderLegend();
+    }
     this.graphs.graph.show(this.#drawing(laidOut, zoom, state.shape === 'flame'), { animate });
     const isCut = laidOut.graph.cut || model.tree.cut;
     byId('cut').hidden = !isCut;
@@ -718,7 +721,8 @@ export class App {
     }
     const by = model.groupings.some(({ id }) => id === state.by) ? state.by : 'process';
     const split = by === 'cpu' ? model.splitByCpu() : { rows: this.profile.rows, moments: model.moments };
-    const columns = strip.columns();
+    // A wait lasts over many columns.
+    const columns = strip.columns(isWallEvent(model.event.name) ? Infinity : model.event.samples);
     const key = JSON.stringify([model.filterKey, by, columns]);
     if (this.stripData?.key !== key) {
       this.stripData = { key, ...stripSeries(this.profile, { ...split, selection: model.selection, byPeriod: model.byPeriod, event: model.event }, by, columns) };

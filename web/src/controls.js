@@ -62,7 +62,8 @@ export function renderSelectors(selects, model, state) {
 function categoryWeights(model, colour) {
   const sums = new Map();
   const byKey = model.selfByKey();
-  const used = new Set(model.tree.key.subarray(1).filter((key) => !model.isGroup(key)));
+  const weights = model.weightsOf(model.weights);
+  const used = new Set(model.tree.key.filter((key, node) => node > 0 && weights[node] > 0 && !model.isGroup(key)));
   for (const key of used) {
     const category = model.category(key, colour);
     sums.set(category, (sums.get(category) ?? 0) + byKey[key]);

@@ -1,7 +1,7 @@
 // The things that a graph can have at its root, and a strip of time can stack: processes, commands,
 // threads, cgroups, CPUs.
 
-/** What rows can be grouped by, with the name of one. */
+/** Groupings of rows, with the name of one group. */
 export const GROUPINGS = [
   { id: 'process', label: 'process' },
   { id: 'command', label: 'command' },

@@ -5,15 +5,15 @@ const FEW_CHILDREN = 16;
 /** Lays a graph out. Children stand side by side from their parent's left edge, heaviest first,
  *  folded ones last; those of a graph in order of time (`inTime`) as they are numbered.
  *
- *  `order` has the nodes with weight row by row, from left to right; row d is
+ *  `order` has the nodes with more weight than `least` row by row, from left to right; row d is
  *  `order[rowStart[d] .. rowStart[d + 1]]`. `height` is the number of rows below a node. */
-export function layoutGraph(graph, weight, foldedKey = -2) {
+export function layoutGraph(graph, weight, foldedKey = -2, least = 0) {
   const { count, parent, key } = graph;
-  const childStart = childRanges(graph, weight);
+  const childStart = childRanges(graph, weight, least);
   const children = new Int32Array(childStart[count]);
   const fill = childStart.slice(0, count);
   for (let node = 1; node < count; node++) {
-    if (weight[node] > 0) {
+    if (weight[node] > least) {
       children[fill[parent[node]]++] = node;
     }
   }
@@ -60,10 +60,10 @@ function sortRange(children, start, end, before) {
   }
 }
 
-function childRanges({ count, parent }, weight) {
+function childRanges({ count, parent }, weight, least) {
   const start = new Int32Array(count + 1);
   for (let node = 1; node < count; node++) {
-    if (weight[node] > 0) {
+    if (weight[node] > least) {
       start[parent[node] + 1] += 1;
     }
   }

@@ -2,7 +2,7 @@
 // until the selection changes. Knows nothing of the document.
 
 import { FRAME_FOLDED, FRAME_INLINED, FRAME_KERNEL } from './decode.js';
-import { ALL, frameKeys, functionOf, groupTree, isInlined, mergeTree, rowFilter, topDownGraph, weighTree } from './tree.js';
+import { ALL, findPath, frameKeys, functionOf, groupTree, isInlined, mergeTree, rowFilter, topDownGraph, weighTree } from './tree.js';
 import { transformTree } from './transforms.js';
 import { groupRows, usefulGroupings } from './grouping.js';
 import { bucketsOf, rowSums, rowsByCpu } from './moments.js';
@@ -14,6 +14,9 @@ import { layoutGraph } from './layout.js';
 import { compileQuery, matchFunctions, matchedWeight } from './search.js';
 import { KINDS, MAX_COLOURED_BINARIES, kindIndex } from './colors.js';
 import { isWallEvent, plural } from './format.js';
+
+/** An eighth of a pixel at 4096. */
+const UNSEEN_SHARE = 1 / 32768;
 
 /** Source lines that a tooltip names at most. */
 const MAX_LINES = 3;
@@ -82,7 +85,7 @@ export class Model {
       return false;
     }
     this.selectionKey = selectionKey;
-    // What chooses samples, apart from time and the form of the tree.
+    // The choice of samples, apart from time and the form of the tree.
     this.filterKey = JSON.stringify([event, pid, tid, comm, weight]);
     this.cache.clear();
     this.event = this.profile.events[event] ?? { name: '', samples: 0, period: 0, lostSamples: 0 };
@@ -195,9 +198,15 @@ export class Model {
     return value;
   }
 
-  #laidOut(graph) {
+  #laidOut(graph, least = 0) {
     const weight = this.weightsOf(graph);
-    return { graph, weight, layout: layoutGraph(graph, weight, this.foldedKey) };
+    return { graph, weight, layout: layoutGraph(graph, weight, this.foldedKey, least) };
+  }
+
+  /** The graph of a moving range: frames that nobody can see in it are left out. `path` leads to the zoomed node. */
+  graphInMotion(path) {
+    const graph = topDownGraph(this.tree, this.weights);
+    return this.#laidOut(graph, this.weightsOf(graph)[findPath(graph, path)] * UNSEEN_SHARE);
   }
 
   /** The whole graph, root down or leaf up, for the zoomed node. */

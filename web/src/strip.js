@@ -12,8 +12,8 @@ const LOSS_PX = 5;
 /** A shorter way of the pointer is a click, which clears the range. */
 const MIN_WAY_PX = 4;
 const EDGE_PX = 6;
-/** A column has so many entries on average, where there are more columns than the fewest: fewer are noise. */
-const ENTRIES_EACH = 20;
+/** A column has so many samples on average, where there are more columns than the fewest: fewer are noise. */
+const SAMPLES_EACH = 20;
 const MIN_COLUMNS = 60;
 /** Part of its own length that a key moves a range by. */
 const KEY_STEP = 0.1;
@@ -66,9 +66,9 @@ export class Strip {
     this.#listen();
   }
 
-  /** Columns that the plot has room for. */
-  columns() {
-    const told = Math.max(MIN_COLUMNS, this.moments.count / ENTRIES_EACH);
+  /** Columns that the plot has room for, and that `samples` suffice for. */
+  columns(samples) {
+    const told = Math.max(MIN_COLUMNS, samples / SAMPLES_EACH);
     return Math.max(1, Math.floor(Math.min(told, this.moments.buckets, this.container.clientWidth - LEFT_PX)));
   }
 

@@ -1,4 +1,4 @@
-// What the strip of time shows, computed: series over time, axes, the cells of the heat map.
+// The content of the strip of time: series over time, axes, the cells of the heat map.
 
 import { formatDuration, formatPeriod, formatShort, isClockEvent, isWallEvent } from './format.js';
 import { groupRows } from './grouping.js';

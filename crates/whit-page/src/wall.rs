@@ -2,7 +2,8 @@
 //! thread left its CPU.
 //!
 //! So graph, tree, tables, selectors and ranges of time show waits as they show samples. Sums over all of the time are
-//! exact; those of a range are made of the spans of the time line, of which short ones may be joined.
+//! exact; those of a range are made of the spans of the time line. Short spans
+//! may be joined there.
 
 use rustc_hash::FxHashMap;
 use whit_profile::model::*;
@@ -21,7 +22,7 @@ const MAX_PIECES: u64 = 1024;
 /// Pieces of all threads together.
 const MAX_ALL_PIECES: u64 = 1_000_000;
 
-/// What a thread waits for, as far as the page has colours for it.
+/// The reason for a wait, as far as the page has colours for it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Leaf {
     Class(WaitClass),

@@ -77,3 +77,18 @@ test('a graph without weight is its root alone', () => {
   assert.equal(rowCount(layout), 1);
   assert.deepEqual([...layout.order], [0]);
 });
+
+test('frames below the least weight are left out, and the others stand as before', () => {
+  forRandomProfiles((profile, rows, seed) => {
+    const tree = mergeTree(profile);
+    const weights = weighTree(tree, profile.rows, { event: 0, threads: null, comms: null });
+    const graph = topDownGraph(tree, weights);
+    const weight = weights.totalSamples;
+    const whole = layoutGraph(graph, weight);
+    const least = 3;
+    const some = layoutGraph(graph, weight, -2, least);
+    const heavy = [...whole.order].filter((node) => node === 0 || weight[node] > least);
+    assert.deepEqual([...some.order], heavy, seed);
+    assert.deepEqual(heavy.map((node) => some.x[node]), heavy.map((node) => whole.x[node]), seed);
+  });
+});

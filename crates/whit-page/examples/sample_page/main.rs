@@ -2,8 +2,8 @@
 //! `cargo run -p whit-page --example sample_page -- KIND FILE`.
 //!
 //! Kinds: `server` (a key-value server beside a JIT-compiled process), `hostile` (names that try
-//! to break out of the page), `large` (more call tree nodes than a page embeds), `waits` (with context
-//! switches), `bench` (10^6 samples of 64 CPUs), `one` (a single sample), `empty`.
+//! to break out of the page), `large` (more call tree nodes than a page embeds). Further ones are
+//! `waits` (with context switches), `bench` (10^6 samples of 64 CPUs), `one` (a single sample) and `empty`.
 
 mod bench;
 mod builder;
