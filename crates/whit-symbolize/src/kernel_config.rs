@@ -36,7 +36,18 @@ impl RunningList {
 
     /// Opens `/proc/kallsyms`, once for all later reads.
     pub fn open() -> io::Result<RunningList> {
-        File::open(RunningList::PATH).map(|file| RunningList(Arc::new(file)))
+        File::open(RunningList::PATH).map(RunningList::from)
+    }
+
+    /// The open file, for a program that this one becomes.
+    pub fn file(&self) -> &File {
+        &self.0
+    }
+}
+
+impl From<File> for RunningList {
+    fn from(file: File) -> RunningList {
+        RunningList(Arc::new(file))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Descriptors that were handed over by number.
 
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 
 use crate::{Errno, check};
 
@@ -17,6 +17,14 @@ pub fn duplicate(number: i32) -> Result<OwnedFd, Errno> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
+/// Another descriptor for the same file, which commands inherit.
+///
+/// # Errors
+/// There are too many descriptors.
+pub fn inheritable(file: impl AsFd) -> Result<OwnedFd, Errno> {
+    rustix::io::dup(file)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -31,5 +39,16 @@ mod tests {
         let mut byte = [0];
         assert_eq!(rustix::io::read(&read, &mut byte).unwrap(), 1);
         assert_eq!(duplicate(1 << 30).unwrap_err(), Errno::BADF);
+    }
+
+    #[test]
+    fn commands_inherit_what_they_should() {
+        let (own, _write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).unwrap();
+        let is_there = |number: i32| {
+            let path = format!("/proc/self/fd/{number}");
+            std::process::Command::new("test").args(["-e", &path]).status().unwrap().success()
+        };
+        let inherited = inheritable(&own).unwrap();
+        assert_eq!((is_there(own.as_raw_fd()), is_there(inherited.as_raw_fd())), (false, true));
     }
 }

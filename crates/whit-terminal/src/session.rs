@@ -134,7 +134,7 @@ fn carry_out(
 ) -> Option<Answer> {
     Some(match request {
         Request::Quit => return None,
-        Request::Waits => Answer::Waits(source.waits(progress)),
+        Request::Waits => Answer::Waits(source.waits(progress).map(Box::new)),
         Request::Times => Answer::Times(source.times(progress).map(Box::new)),
         Request::Code(function) => Answer::Code(function.clone(), source.code(function, progress)),
         Request::Save(path) => {

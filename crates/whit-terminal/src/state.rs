@@ -80,7 +80,7 @@ pub enum Request {
 /// The result of a request.
 #[derive(Debug)]
 pub(crate) enum Answer {
-    Waits(Result<Waits, String>),
+    Waits(Result<Box<Waits>, String>),
     Times(Result<Box<Profile>, String>),
     Code(Function, Result<CodeText, String>),
     Saved(PathBuf, Result<(), String>),
@@ -249,7 +249,7 @@ impl State {
     pub(crate) fn answer(&mut self, answer: Answer) {
         match answer {
             Answer::Waits(Ok(waits)) => {
-                self.waits = Some(waits);
+                self.waits = Some(*waits);
                 self.prepare();
             }
             Answer::Waits(Err(error)) => {

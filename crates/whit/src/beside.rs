@@ -12,9 +12,19 @@ pub(crate) fn exists(name: &str) -> bool {
 
 /// Becomes the program; comes back only where that fails. `advice` says how to get it.
 pub(crate) fn run(name: &str, arguments: &[OsString], advice: &str) -> Result<u8> {
+    become_program(name, arguments, None, advice)
+}
+
+/// The same with a variable of the environment.
+pub(crate) fn become_program(
+    name: &str,
+    arguments: &[OsString],
+    variable: Option<(&str, String)>,
+    advice: &str,
+) -> Result<u8> {
     let own = std::env::current_exe().context("cannot find this program's own file")?;
     let program = own.with_file_name(name);
-    let error = Command::new(&program).args(arguments).exec();
+    let error = Command::new(&program).args(arguments).envs(variable).exec();
     if error.kind() == std::io::ErrorKind::NotFound {
         return Err(anyhow!("there is no {}: {advice}", program.display()));
     }

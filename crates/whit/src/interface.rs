@@ -6,10 +6,16 @@ pub(crate) use source::RecordingSource;
 
 use crate::beside;
 use crate::message;
+use crate::symbol_args::SymbolArgs;
 use anyhow::Result;
 use std::fs::File;
 use std::io::{self, IsTerminal};
+use std::os::fd::AsRawFd;
+use whit_symbolize::RunningList;
+use whit_sys::descriptor::{duplicate, inheritable};
 
+/// Names the descriptor of the kernel's list of symbols.
+const KERNEL_LIST: &str = "WHIT_KERNEL_LIST_FD";
 /// The program, which lies beside this one: the recorder carries no interface.
 const PROGRAM: &str = "whit-terminal";
 
@@ -23,7 +29,9 @@ pub(crate) fn is_possible() -> bool {
 
 /// Becomes the interface, with the arguments of this process. Comes back where there is none: the result is text
 /// then.
-pub(crate) fn start() -> Result<Option<u8>> {
+///
+/// The kernel's list of symbols goes with it, where it was opened with more rights than either has by now.
+pub(crate) fn start(symbols: &SymbolArgs) -> Result<Option<u8>> {
     if !beside::exists(PROGRAM) {
         message::warning(format_args!(
             "the interface is a program of its own, {PROGRAM}, and does not lie beside whit: here is text (--stdio)"
@@ -31,5 +39,15 @@ pub(crate) fn start() -> Result<Option<u8>> {
         return Ok(None);
     }
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
-    beside::run(PROGRAM, &arguments, "put it beside whit, or give --stdio").map(Some)
+    // Open until the program is there.
+    let list = symbols.running_list.as_ref().map(|list| inheritable(list.file())).transpose()?;
+    let variable = list.as_ref().map(|list| (KERNEL_LIST, list.as_raw_fd().to_string()));
+    let advice = "put it beside whit, or give --stdio";
+    beside::become_program(PROGRAM, &arguments, variable, advice).map(Some)
+}
+
+/// The list of symbols that came with the start.
+pub(crate) fn kernel_list() -> Option<RunningList> {
+    let number = std::env::var(KERNEL_LIST).ok()?.parse().ok()?;
+    duplicate(number).ok().map(|list| File::from(list).into())
 }

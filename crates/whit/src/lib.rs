@@ -142,7 +142,13 @@ pub fn query_main() -> ExitCode {
 
 /// Runs `whit-terminal`, the program that `whit report` becomes on a terminal; gives its exit code.
 pub fn terminal_main() -> ExitCode {
-    ended(parse().map_err(Into::into).and_then(|cli| match cli.command {
+    let command = parse().map_err(Into::into).map(|mut cli| {
+        if let Some(symbols) = privileges::symbol_args(&mut cli.command) {
+            symbols.running_list = interface::kernel_list();
+        }
+        cli.command
+    });
+    ended(command.and_then(|command| match command {
         Command::Report(args) => report::interact(&args),
         Command::Switches(args) => switches::interact(&args),
         _ => failure::bail_usage!(

@@ -37,7 +37,7 @@ fn needed(command: &Command) -> &'static [Capability] {
 }
 
 /// The options of subcommands that name kernel code.
-fn symbol_args(command: &mut Command) -> Option<&mut SymbolArgs> {
+pub(crate) fn symbol_args(command: &mut Command) -> Option<&mut SymbolArgs> {
     match command {
         Command::Report(args) => Some(&mut args.load.symbols),
         Command::Annotate(args) => Some(&mut args.load.symbols),

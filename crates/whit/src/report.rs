@@ -193,7 +193,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<u8> {
     let mut hists = args.hists_options()?;
     args.html.as_deref().map_or(Ok(()), page::check)?;
     if args.is_interactive()
-        && let Some(code) = interface::start()?
+        && let Some(code) = interface::start(&args.load.symbols)?
     {
         return Ok(code);
     }

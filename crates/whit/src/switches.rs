@@ -106,7 +106,7 @@ pub(crate) fn run(args: &SwitchesArgs) -> Result<u8> {
     let options = args.view_options()?;
     args.html.as_deref().map_or(Ok(()), page::check)?;
     if args.is_interactive()
-        && let Some(code) = interface::start()?
+        && let Some(code) = interface::start(&args.load.symbols)?
     {
         return Ok(code);
     }

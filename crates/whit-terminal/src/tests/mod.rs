@@ -90,7 +90,7 @@ fn rows(state: &State) -> Vec<String> {
     body.filter(|line| !line.is_empty()).cloned().collect()
 }
 
-fn waits() -> Waits {
+fn waits() -> Box<Waits> {
     let mut builder = Builder::default();
     let event = builder.event("cycles");
     let app = Who { comm: "app", pid: 7, tid: 7, cpu: None };
@@ -108,7 +108,8 @@ fn waits() -> Waits {
     let lossy = SwitchSums { lossy_count: 1, lossy_wait_ns: 2_000_000, ..SwitchSums::default() };
     let rows = vec![row(0, 30, lossy), row(1, 10, SwitchSums::default())];
     assert_ne!(rows[0].node, NodeId::NONE);
-    Waits { profile: Arc::new(profile), switches: Switches { rows, ..Switches::default() } }
+    let switches = Switches { rows, ..Switches::default() };
+    Box::new(Waits { profile: Arc::new(profile), switches })
 }
 
 /// A profile with the time of each sample.
