@@ -37,6 +37,7 @@
 mod budget;
 mod call_tree;
 mod error;
+mod functions;
 mod intersect;
 mod names;
 mod output;

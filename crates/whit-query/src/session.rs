@@ -2,9 +2,9 @@
 
 use crate::budget::Budget;
 use crate::error::QueryError;
+use crate::functions::TABLE_FUNCTIONS;
 use crate::names::Names;
 use crate::output::{OutputForm, Writer};
-use crate::table_function::TABLE_FUNCTIONS;
 use crate::views::VIEWS;
 use crate::{percentile, virtual_table};
 use rusqlite::fallible_iterator::FallibleIterator;

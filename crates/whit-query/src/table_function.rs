@@ -25,10 +25,6 @@ pub(crate) struct TableFunction {
     pub(crate) run: Run,
 }
 
-/// All that stand behind FROM.
-pub(crate) static TABLE_FUNCTIONS: [TableFunction; 2] =
-    [crate::intersect::INTERVAL_INTERSECT, crate::call_tree::SUMMARY_TREE];
-
 pub(crate) fn wrong(function: &str, problem: impl std::fmt::Display) -> Error {
     Error::ModuleError(format!("{function}: {problem}"))
 }

@@ -2,7 +2,8 @@
 
 use super::failure;
 use crate::budget::Budget;
-use crate::table_function::{Rows, TABLE_FUNCTIONS, TableFunction};
+use crate::functions::TABLE_FUNCTIONS;
+use crate::table_function::{Rows, TableFunction};
 use rusqlite::types::{Null, ValueRef};
 use rusqlite::vtab::{
     Context, Filters, IndexConstraintOp, IndexInfo, Module, VTab, VTabConnection, VTabCursor,
