@@ -1,7 +1,7 @@
 //! Reads the files of a table one after the other.
 
 use crate::batch::Batch;
-use crate::dataset::{Dataset, Inner};
+use crate::inner::Inner;
 use crate::layout::Part;
 use crate::part_reader::PartReader;
 use crate::schema::partitions;
@@ -32,11 +32,11 @@ struct DatasetCursor {
 }
 
 pub(crate) fn open(
-    dataset: &Dataset,
+    inner: &Arc<Inner>,
     table: &'static dyn AnyTable,
     wanted: &Wanted,
 ) -> Box<dyn Cursor> {
-    let inner = dataset.inner.clone();
+    let inner = inner.clone();
     let is_wanted = |part: &Part| {
         let (host, date) = (&part.place.host, &part.place.date);
         wanted.has_recording(part.id)

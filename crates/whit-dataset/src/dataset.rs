@@ -4,10 +4,11 @@ use crate::cache::Cache;
 use crate::cursor;
 use crate::error::{DatasetError, shown};
 use crate::export::LAST_TABLE;
+use crate::inner::Inner;
 use crate::layout::{Part, parts};
 use crate::schema::partitions;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use whit_tables::{AnyTable, Cancel, ColumnInfo, Cursor, Defect, Store, Wanted};
 
@@ -17,16 +18,8 @@ const MAX_NAMED: usize = 3;
 /// A dataset as it was when it was opened.
 #[derive(Clone)]
 pub struct Dataset {
-    pub(crate) inner: Arc<Inner>,
+    inner: Arc<Inner>,
     defects: Vec<Defect>,
-}
-
-pub(crate) struct Inner {
-    pub(crate) root: PathBuf,
-    /// The recordings, by host, date and number.
-    pub(crate) parts: Vec<Part>,
-    pub(crate) cancel: Cancel,
-    pub(crate) cache: Cache,
 }
 
 impl Dataset {
@@ -94,7 +87,7 @@ impl Store for Dataset {
     }
 
     fn open(&self, table: &'static dyn AnyTable, wanted: &Wanted) -> Box<dyn Cursor> {
-        cursor::open(self, table, wanted)
+        cursor::open(&self.inner, table, wanted)
     }
 
     fn cancel(&self) -> &Cancel {

@@ -21,6 +21,7 @@ mod dataset;
 mod error;
 mod export;
 mod identity;
+mod inner;
 mod layout;
 mod part_reader;
 mod part_writer;

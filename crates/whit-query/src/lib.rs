@@ -1,6 +1,7 @@
 //! SQL over recordings: SQLite with virtual tables over the tables of `whit-tables`.
 //!
-//! A [`Session`] has the recordings, the views of `sql/*.sql` and the function `percentile`. [`run`] runs statements
+//! A [`Session`] has the recordings, the views of `sql/*.sql`, and the functions `percentile`, `interval_intersect` and
+//! `summary_tree`. [`run`] runs statements
 //! and writes their rows in an [`OutputForm`]; [`shell`] asks for them.
 //!
 //! ```
@@ -33,13 +34,18 @@
 //! - Unsafe code is in `virtual_table` alone, where SQLite's interface for tables asks for it.
 #![deny(unsafe_code)]
 
+mod budget;
+mod call_tree;
 mod error;
+mod functions;
+mod intersect;
 mod names;
 mod output;
 mod percentile;
 mod plan;
 mod session;
 pub mod shell;
+mod table_function;
 mod views;
 mod virtual_table;
 

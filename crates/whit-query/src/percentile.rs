@@ -1,34 +1,25 @@
 //! `percentile(x, p)`: the smallest value that at least p percent of all are not above.
 
+use crate::budget::{Budget, Held};
 use rusqlite::functions::{Aggregate, Context, FunctionFlags};
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, Error, Result};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// Values of all groups whose rows are being read.
-#[derive(Debug)]
-struct Budget {
-    used_bytes: AtomicUsize,
-    max_bytes: usize,
-}
 
 /// The values of one group.
 pub(crate) struct Values {
     values: Vec<f64>,
     all_are_integers: bool,
     percent: Option<f64>,
-    budget: Arc<Budget>,
-    counted_bytes: usize,
+    held: Held,
 }
 
 struct Percentile {
     budget: Arc<Budget>,
 }
 
-/// Gives a connection the function. All values together may take so many bytes.
-pub(crate) fn register(connection: &Connection, max_bytes: usize) -> Result<()> {
-    let budget = Arc::new(Budget { used_bytes: AtomicUsize::new(0), max_bytes });
+/// Gives a connection the function.
+pub(crate) fn register(connection: &Connection, budget: Arc<Budget>) -> Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
     connection.create_aggregate_function("percentile", 2, flags, Percentile { budget })
 }
@@ -40,33 +31,19 @@ fn wrong(text: &str) -> Error {
 impl Values {
     /// Counts the memory that the vector has taken.
     fn count(&mut self) -> Result<()> {
-        let bytes = self.values.capacity() * size_of::<f64>();
-        let more = bytes - self.counted_bytes;
-        if more == 0 {
-            return Ok(());
-        }
-        self.counted_bytes = bytes;
-        let used = self.budget.used_bytes.fetch_add(more, Ordering::Relaxed) + more;
-        if used > self.budget.max_bytes {
-            return Err(wrong(
+        match self.held.set(self.values.capacity() * size_of::<f64>()) {
+            true => Ok(()),
+            false => Err(wrong(
                 "percentile holds all values of a group, and needs more memory than --memory allows",
-            ));
+            )),
         }
-        Ok(())
-    }
-}
-
-impl Drop for Values {
-    fn drop(&mut self) {
-        self.budget.used_bytes.fetch_sub(self.counted_bytes, Ordering::Relaxed);
     }
 }
 
 impl Aggregate<Values, Value> for Percentile {
     fn init(&self, _: &mut Context<'_>) -> Result<Values> {
-        let budget = self.budget.clone();
-        let (values, percent, counted_bytes) = (Vec::new(), None, 0);
-        Ok(Values { values, all_are_integers: true, percent, budget, counted_bytes })
+        let (values, percent, held) = (Vec::new(), None, Held::new(self.budget.clone()));
+        Ok(Values { values, all_are_integers: true, percent, held })
     }
 
     fn step(&self, context: &mut Context<'_>, group: &mut Values) -> Result<()> {

@@ -1,6 +1,8 @@
 //! A connection with all tables, and the running of statements.
 
+use crate::budget::Budget;
 use crate::error::QueryError;
+use crate::functions::TABLE_FUNCTIONS;
 use crate::names::Names;
 use crate::output::{OutputForm, Writer};
 use crate::views::VIEWS;
@@ -23,7 +25,7 @@ const STEPS_BETWEEN_LOOKS: i32 = 100_000;
 /// How queries run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// Most memory of SQLite, and of the values of `percentile` again.
+    /// Most memory of SQLite, and of the rows that functions hold again.
     pub memory_bytes: u64,
 }
 
@@ -74,9 +76,14 @@ impl Session {
             "PRAGMA hard_heap_limit = {memory}; PRAGMA temp_store = FILE; PRAGMA cache_size = -{cache_kib};
              PRAGMA temp.cache_size = -{cache_kib}; PRAGMA synchronous = OFF;"
         ))?;
-        virtual_table::register(connection, &self.store)?;
-        percentile::register(connection, usize::try_from(memory).unwrap_or(usize::MAX))?;
-        VIEWS.iter().try_for_each(|view| connection.execute_batch(view.sql))
+        let budget = Arc::new(Budget::new(usize::try_from(memory).unwrap_or(usize::MAX)));
+        virtual_table::register(connection, &self.store, &budget)?;
+        percentile::register(connection, budget)?;
+        let is_function = |name: &str| TABLE_FUNCTIONS.iter().any(|it| it.name == name);
+        VIEWS
+            .iter()
+            .filter(|view| !is_function(view.name))
+            .try_for_each(|view| connection.execute_batch(view.sql))
     }
 
     /// For another thread.

@@ -4,6 +4,9 @@
 //! for. The only unsafe code is the promise that the members stand so.
 #![allow(unsafe_code)]
 
+mod function;
+
+use crate::budget::Budget;
 use crate::plan::{Comparison, Constraint, plan, wanted};
 use rusqlite::types::ValueRef;
 use rusqlite::vtab::{
@@ -42,8 +45,13 @@ struct SqlCursor {
     row: i64,
 }
 
-/// Gives a connection all tables.
-pub(crate) fn register(connection: &Connection, store: &Arc<dyn Store>) -> Result<()> {
+/// Gives a connection all tables and functions that stand behind FROM.
+pub(crate) fn register(
+    connection: &Connection,
+    store: &Arc<dyn Store>,
+    budget: &Arc<Budget>,
+) -> Result<()> {
+    function::register(connection, budget)?;
     TABLES.into_iter().try_for_each(|table| {
         let source = Source { table, store: store.clone() };
         let module = const { &Module::<SqlTable>::eponymous_only_module() };
