@@ -42,6 +42,7 @@
 #![forbid(unsafe_code)]
 
 pub mod annotate;
+pub mod brief;
 pub mod cgroup_tree;
 pub mod cycle_blocks;
 pub mod diff;
@@ -51,6 +52,7 @@ pub mod json;
 pub mod json_strings;
 pub mod ledger_json;
 pub mod locks;
+pub mod relatives;
 pub mod script;
 pub mod stdio;
 pub mod switches;

@@ -1,5 +1,6 @@
 //! `whit report`.
 
+use crate::brief::{BriefArgs, Given, check_handles};
 use crate::completion;
 use crate::failure::{bail_usage, usage};
 use crate::heading;
@@ -45,6 +46,8 @@ pub(crate) struct ReportArgs {
     /// Print the report as JSON
     #[arg(long, conflicts_with_all = ["stats", "ledger", "header_only"], help_heading = heading::OUTPUT)]
     json: bool,
+    #[command(flatten)]
+    brief: BriefArgs,
     /// Print the number of records of each type, and the losses
     #[arg(long, help_heading = heading::OUTPUT)]
     stats: bool,
@@ -163,6 +166,9 @@ const OTHER_THAN_TASKS: [&str; 15] = [
 
 /// Runs `whit report`.
 pub(crate) fn run(args: &ReportArgs) -> Result<u8> {
+    if let Some(code) = args.brief.answer(&args.given())? {
+        return Ok(code);
+    }
     if args.wall {
         return args.print_wall();
     }
@@ -182,6 +188,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<u8> {
     let (mut profile, switches) = args.load_all(&recordings, &hists)?;
     args.rows.change(&mut profile);
     args.rows.check(&profile, &hists)?;
+    check_handles(&args.symbols, &profile)?;
     if let Some(path) = &args.html {
         page::write(&profile, switches.as_ref(), &HtmlOptions::default(), path)?;
         if !args.wants_text() {
@@ -196,6 +203,16 @@ pub(crate) fn run(args: &ReportArgs) -> Result<u8> {
 }
 
 impl ReportArgs {
+    fn given(&self) -> Given<'_> {
+        Given {
+            input: &self.input,
+            load: &self.load,
+            terminal: &self.terminal,
+            json: self.json,
+            quiet: self.quiet,
+        }
+    }
+
     /// The sum of all recordings. Context switches are those of a recording alone.
     fn load_all(
         &self,
@@ -299,6 +316,7 @@ impl ReportArgs {
         progress.finish();
         let (profile, switches) = loaded?;
         needs_switches(&profile, &switches)?;
+        check_handles(&options.filters.symbols, &profile)?;
         let mut out = self.terminal.output();
         if self.json {
             wall::write_json(&mut out, &profile, &switches, &options)?;

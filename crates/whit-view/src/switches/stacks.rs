@@ -1,6 +1,6 @@
 //! Call stacks as lists of functions.
 
-use crate::hists::{Filters, listed, lists_function};
+use crate::hists::{Filters, listed, names_function};
 use whit_profile::model::{FunctionId, NodeId, Profile};
 use whit_profile::switches::{SwitchRow, Switches};
 use whit_types::OutsideText;
@@ -90,7 +90,7 @@ impl<'a> Stacks<'a> {
             listed(dsos, &dso.short_name) || listed(dsos, &dso.path)
         };
         let of_symbol = |function: FunctionId| {
-            lists_function(symbols, &self.profile.functions[function.index()].name)
+            names_function(symbols, self.profile, &self.profile.functions[function.index()])
         };
         listed(comms, comm)
             && (dsos.is_empty() || functions().any(of_dso))
