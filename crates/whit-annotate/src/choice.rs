@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::ops::Range;
+use whit_profile::handle;
 use whit_profile::model::{DsoId, EventId, FunctionId};
 use whit_types::{OutsideText, Svma};
 
@@ -45,8 +46,11 @@ impl Weights<'_> {
     pub fn find(&self, name: &str, wanted: &Wanted, code: &impl Code) -> Vec<Chosen> {
         let address = name.strip_prefix("0x").and_then(|hex| u64::from_str_radix(hex, 16).ok());
         let is_named = |place: &&Place| {
-            let text = &self.profile.functions[place.function.index()].name;
-            text.exact() == name || text.escaped() == name
+            let function = &self.profile.functions[place.function.index()];
+            let text = &function.name;
+            text.exact() == name
+                || text.escaped() == name
+                || handle::lists(&[name], self.profile, function)
         };
         let places = self.candidates(wanted).filter(is_named);
         let found = self.functions(places, wanted, code);

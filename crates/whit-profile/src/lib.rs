@@ -58,6 +58,7 @@ mod error;
 mod examples;
 mod facets;
 mod finish;
+pub mod handle;
 mod ids;
 mod interner;
 mod kernel_load;

@@ -9,6 +9,7 @@ use std::io::{self, Write};
 use std::rc::Rc;
 
 use serde::Serialize;
+use whit_profile::handle;
 use whit_profile::model::{
     DsoId, EventId, LossReport, Profile, RecordStats, RecordingInfo, StopReason,
 };
@@ -176,7 +177,7 @@ struct MemberShare {
 }
 
 /// The distance between a sample and the counted event.
-#[derive(Serialize)]
+#[derive(Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct EventPrecision {
     /// `timer` (where the timer's interrupt came), `exact` (at the event itself) or `pmu`; `null` where nothing is known.
@@ -205,6 +206,11 @@ impl EventPrecision {
             redraws: timer.map(|(_, redraws)| redraws),
             text: precision.to_string(),
         }
+    }
+
+    /// For people.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
     }
 }
 
@@ -335,6 +341,8 @@ pub(crate) struct Dso<'a> {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Symbol<'a> {
     name: &'a str,
+    /// Other commands take it in place of the name.
+    handle: String,
     /// Whether a symbol names it; else the name is an address.
     known: bool,
     inlined: bool,
@@ -363,7 +371,7 @@ struct Function<'a> {
 }
 
 /// Records and time that the recording lacks.
-#[derive(Serialize)]
+#[derive(Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Losses {
     lost_records: u64,
@@ -683,9 +691,11 @@ impl<'a> Dso<'a> {
 
 impl<'a> Symbol<'a> {
     fn of(profile: &'a Profile, row: &HistRow) -> Option<Symbol<'a>> {
-        let function = &profile.functions[row.place.function?.index()];
+        let id = row.place.function?;
+        let function = &profile.functions[id.index()];
         Some(Symbol {
             name: function.name.exact(),
+            handle: handle::of_function(profile, id),
             known: function.known,
             inlined: row.place.inlined,
             kernel: row.place.kernel,

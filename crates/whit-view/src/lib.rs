@@ -42,6 +42,7 @@
 #![forbid(unsafe_code)]
 
 pub mod annotate;
+pub mod brief;
 pub mod cgroup_tree;
 pub mod cycle_blocks;
 pub mod diff;
@@ -52,6 +53,7 @@ pub mod json;
 pub mod json_strings;
 pub mod ledger_json;
 pub mod locks;
+pub mod relatives;
 pub mod rows;
 pub mod script;
 pub mod short_name;

@@ -2,6 +2,7 @@
 
 pub(crate) mod sources;
 
+use crate::brief::check_handles;
 use crate::completion;
 use crate::failure::{bail_usage, usage};
 use crate::heading;
@@ -174,6 +175,7 @@ impl AnnotateArgs {
         if found.is_empty() && !names_kernel {
             return Ok(None);
         }
+        check_handles(self.name().as_slice(), &profile)?;
         let chosen = match (found.is_empty(), self.name()) {
             (true, Some(name)) => {
                 return Err(self.not_found(name, &profile, &weights, &wanted, &finder));

@@ -10,6 +10,7 @@
 mod annotate;
 mod bench;
 mod beside;
+mod brief;
 mod completion;
 mod diff;
 mod doctor;

@@ -1,5 +1,6 @@
 //! `whit locks`.
 
+use crate::brief::check_handles;
 use crate::failure::bail_usage;
 use crate::heading;
 use crate::input::InputArgs;
@@ -62,6 +63,7 @@ pub(crate) fn run(args: &LocksArgs) -> Result<u8> {
     let waits = args.waits.filter()?;
     let recording = args.input.open()?;
     let (profile, switches) = load(args, &recording, waits)?;
+    check_handles(&options.filters.symbols, &profile)?;
     if !switches.locks.kernel_recorded {
         needs_switches(&profile, &switches)?;
         needs_stacks(&profile, &switches)?;

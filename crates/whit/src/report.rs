@@ -1,5 +1,6 @@
 //! `whit report`.
 
+use crate::brief::{BriefArgs, Given, check_handles};
 use crate::completion;
 use crate::failure::{bail_usage, usage};
 use crate::heading;
@@ -56,6 +57,8 @@ pub(crate) struct ReportArgs {
     /// Print the report as JSON
     #[arg(long, conflicts_with_all = ["stats", "ledger", "header_only"], help_heading = heading::OUTPUT)]
     json: bool,
+    #[command(flatten)]
+    brief: BriefArgs,
     /// Print the number of records of each type, and the losses
     #[arg(long, help_heading = heading::OUTPUT)]
     stats: bool,
@@ -179,6 +182,9 @@ const TERMINAL_PERCENT_LIMIT: f64 = 0.5;
 
 /// Runs `whit report`.
 pub(crate) fn run(args: &ReportArgs) -> Result<u8> {
+    if let Some(code) = args.brief.answer(&args.given())? {
+        return Ok(code);
+    }
     if args.wall {
         return args.print_wall();
     }
@@ -203,6 +209,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<u8> {
     let (mut profile, switches) = args.load_all(&recordings, &hists)?;
     args.rows.change(&mut profile);
     args.rows.check(&profile, &hists)?;
+    check_handles(&args.symbols, &profile)?;
     if let Some(path) = &args.html {
         page::write(&profile, switches.as_ref(), &HtmlOptions::default(), path)?;
         if !args.wants_text() {
@@ -248,6 +255,16 @@ impl ReportArgs {
             || self.terminal.has_no_pager()
             || self.rows.are_text();
         !wants_text && interface::is_possible()
+    }
+
+    fn given(&self) -> Given<'_> {
+        Given {
+            input: &self.input,
+            load: &self.load,
+            terminal: &self.terminal,
+            json: self.json,
+            quiet: self.quiet,
+        }
     }
 
     /// The sum of all recordings. Context switches are those of a recording alone.
@@ -356,6 +373,7 @@ impl ReportArgs {
         progress.finish();
         let (profile, switches) = loaded?;
         needs_switches(&profile, &switches)?;
+        check_handles(&options.filters.symbols, &profile)?;
         let mut out = self.width.fit(self.terminal.output(), !self.json);
         if self.json {
             wall::write_json(&mut out, &profile, &switches, &options)?;

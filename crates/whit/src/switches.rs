@@ -1,5 +1,6 @@
 //! `whit switches`.
 
+use crate::brief::check_handles;
 use crate::failure::{bail_usage, usage};
 use crate::heading;
 use crate::input::InputArgs;
@@ -116,6 +117,7 @@ pub(crate) fn run(args: &SwitchesArgs) -> Result<u8> {
     }
     let (profile, switches) = load(args, &recording)?;
     needs_switches(&profile, &switches)?;
+    check_handles(&options.filters.symbols, &profile)?;
     if let Some(path) = &args.html {
         let page = HtmlOptions { begins_with_switches: true, ..HtmlOptions::default() };
         page::write(&profile, Some(&switches), &page, path)?;

@@ -16,8 +16,8 @@ pub(crate) struct LoadArgs {
     /// Use only samples of these processes
     #[arg(long, value_name = "PID,..", value_delimiter = ',', help_heading = heading::FILTER)]
     pid: Vec<i32>,
-    /// Use only samples of these threads
-    #[arg(long, value_name = "TID,..", value_delimiter = ',', help_heading = heading::FILTER)]
+    /// Use only samples of these threads, by their ids or by handles such as t-1234
+    #[arg(long, value_name = "TID,..", value_delimiter = ',', value_parser = thread_id, help_heading = heading::FILTER)]
     tid: Vec<i32>,
     /// Use only samples on these CPUs: 0,2-3
     #[arg(short = 'C', long, value_name = "LIST", value_parser = cpu_list, help_heading = heading::FILTER)]
@@ -77,6 +77,11 @@ pub(crate) fn needs_cgroups(recording: &Recording, option: &str) -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// A thread's id, or its handle.
+fn thread_id(text: &str) -> Result<i32, std::num::ParseIntError> {
+    text.strip_prefix("t-").unwrap_or(text).parse()
 }
 
 /// CPUs in perf's form.

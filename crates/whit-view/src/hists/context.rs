@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use whit_profile::Facets;
 use whit_profile::model::{
     CgroupId, CgroupInfo, CommId, FacetsId, FunctionId, FunctionInfo, Profile, SampleRow, ThreadId,
 };
 use whit_profile::parallelism::Parallelism;
+use whit_profile::{Facets, handle};
 use whit_types::{CgroupPath, CpuId, OutsideText, Pid, Tid, TimestampNs};
 
 use super::facet_key::first_facets;
@@ -314,7 +314,7 @@ impl SampleFilter {
         }
         let function = &profile.functions[profile.frames[node.frame.index()].function.index()];
         let dso = &profile.dsos[function.dso.index()];
-        lists_function(&self.symbols, &function.name)
+        names_function(&self.symbols, profile, function)
             && has_part(self.symbol_part.as_deref(), function)
             && (listed(&self.dsos, &dso.short_name) || listed(&self.dsos, &dso.path))
     }
@@ -346,6 +346,11 @@ pub fn lists_function<S: AsRef<str>>(list: &[String], name: &OutsideText<S>) -> 
     let unversioned = without_version(exact);
     let is_it = |wanted: &String| *wanted == exact || *wanted == escaped || *wanted == unversioned;
     list.is_empty() || list.iter().any(is_it)
+}
+
+/// The same by name or by handle.
+pub(crate) fn names_function(list: &[String], profile: &Profile, function: &FunctionInfo) -> bool {
+    lists_function(list, &function.name) || handle::lists(list, profile, function)
 }
 
 /// A name without `@VERSION` or `@@VERSION`. Entries of linkage tables keep the part behind the sign,

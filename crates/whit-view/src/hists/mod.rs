@@ -51,7 +51,7 @@ pub use build::{hists, hists_by_block};
 pub use chain_tree::{ChainEntry, ChainNode, ChainTree};
 pub use code_location::{CodeLocation, SourceKey};
 pub use context::{Context, lists_function};
-pub(crate) use context::{cgroup_part, has_part, listed};
+pub(crate) use context::{cgroup_part, has_part, listed, names_function};
 pub(crate) use facet_key::CACHE_LINE_BYTES;
 pub use field::{Field, Fields, UnknownField};
 pub use group::{EventGroup, MemberTotal, MemberWeight, group_hists, groups};

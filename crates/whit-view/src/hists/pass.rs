@@ -7,7 +7,7 @@ use whit_profile::model::{FunctionId, NodeId, Profile};
 use super::chain_tree::Pruning;
 use super::chains::{self, RowLists, Weights};
 use super::code_location::{CodeLocation, Places};
-use super::context::{ContextRows, has_part, listed, lists_function};
+use super::context::{ContextRows, has_part, listed, names_function};
 use super::latency::Weigher;
 use super::options::{ChainMode, ChainOrder, Filters, HistsOptions};
 use super::parents::Parents;
@@ -221,7 +221,7 @@ pub(super) fn passes(profile: &Profile, filters: &Filters, place: &CodeLocation)
     });
     let passes = |function: FunctionId| {
         let function = &profile.functions[function.index()];
-        lists_function(symbols, &function.name) && has_part(symbol_part.as_deref(), function)
+        names_function(symbols, profile, function) && has_part(symbol_part.as_deref(), function)
     };
     dso_passes && place.function.is_none_or(passes)
 }

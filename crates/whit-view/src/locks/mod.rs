@@ -8,9 +8,11 @@ mod kernel;
 mod keys;
 mod table;
 mod text;
+mod top;
 
 pub use json::{VERSION as JSON_VERSION, write_json};
 pub use text::write_text;
+pub(crate) use top::{TopLock, top_locks};
 
 #[cfg(test)]
 mod tests;
@@ -41,7 +43,7 @@ impl By {
 }
 
 /// The rows to print, and their order.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct LockViewOptions {
     /// Which stacks of waits.
     pub filters: Filters,

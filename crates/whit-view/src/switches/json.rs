@@ -18,6 +18,7 @@ use super::waits;
 use crate::json_strings;
 use crate::warning::warning_text;
 use rustc_hash::FxHashMap;
+use whit_profile::handle;
 use whit_profile::model::{FunctionId, Profile, ThreadInfo};
 use whit_profile::switches::{
     Inconsistencies, NodeClasses, SwitchSums, Switches, Trust, Wait, WaitClass, WaitKind,
@@ -199,6 +200,8 @@ struct Woken {
 pub(crate) struct Function {
     name: String,
     dso: String,
+    /// Other commands take it in place of the name.
+    handle: Option<String>,
 }
 
 /// Records that contradict each other.
@@ -401,7 +404,12 @@ impl<'a> Functions<'a> {
         let (profile, list) = (self.profile, &mut self.list);
         *self.numbers.entry(place).or_insert_with(|| {
             let (name, dso) = (place.name(profile), place.dso(profile));
-            list.push(Function { name: name.exact().to_owned(), dso: dso.exact().to_owned() });
+            let handle = place.0.map(|(id, _)| handle::of_function(profile, id));
+            list.push(Function {
+                name: name.exact().to_owned(),
+                dso: dso.exact().to_owned(),
+                handle,
+            });
             list.len() - 1
         })
     }

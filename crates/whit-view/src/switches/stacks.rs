@@ -1,6 +1,6 @@
 //! Call stacks as lists of functions.
 
-use crate::hists::{Filters, has_part, listed, lists_function};
+use crate::hists::{Filters, has_part, listed, names_function};
 use whit_profile::model::{DsoKind, FunctionId, NodeId, Profile};
 use whit_profile::switches::{SwitchRow, Switches};
 use whit_types::OutsideText;
@@ -98,7 +98,7 @@ impl<'a> Stacks<'a> {
             listed(dsos, &dso.short_name) || listed(dsos, &dso.path)
         };
         let of_symbol = |function: FunctionId| {
-            lists_function(symbols, &self.profile.functions[function.index()].name)
+            names_function(symbols, self.profile, &self.profile.functions[function.index()])
         };
         let of_part = |function: FunctionId| {
             has_part(symbol_part.as_deref(), &self.profile.functions[function.index()])

@@ -12,6 +12,7 @@ mod bench_pmu;
 mod bench_record;
 mod bench_stacks;
 mod blocked;
+mod brief;
 mod by_name;
 mod cgroups;
 mod chains;

@@ -120,7 +120,8 @@ pub(super) fn losses() -> Made {
 /// sideband record that is shorter than its fields.
 pub(super) fn orphans() -> Made {
     let clock = plain_attr();
-    let faults = Attr { config: 2, ..clock.clone() };
+    // Software events share samples with other recorders: an unknown id would be of such an event.
+    let cycles = Attr { kind: 0, ..clock.clone() };
     let kernel = Kernel::of(&clock);
     let id = at(7650, 7650, 1_000_000);
     let mut data = kernel.comm("orphans", true, id);
@@ -133,7 +134,7 @@ pub(super) fn orphans() -> Made {
         b.words(&[1, 2, 3]);
     }));
     data.extend(plain_sample(misc::USER, 0x4000, Id { id: 12, ..id }));
-    let events = vec![(clock, vec![11], "cpu-clock"), (faults, vec![12], "page-faults")];
+    let events = vec![(clock, vec![11], "cpu-clock"), (cycles, vec![12], "cycles")];
     Made::file("orphans", Recording::new(events, data).described())
 }
 

@@ -1,0 +1,199 @@
+//! The longest waits, the classes of waits, and waits for locks.
+
+use super::facts::{Function, List};
+use super::{MAX_LIST, MAX_NAME, name_of, shortened};
+use crate::locks::{TopLock, top_locks};
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+use std::cmp::Reverse;
+use whit_profile::handle;
+use whit_profile::model::{NodeId, Profile, ThreadId};
+use whit_profile::switches::{NodeClasses, SwitchSums, Switches, Trust, Wait, WaitClass, Waker};
+
+/// Functions of a call stack.
+const MAX_FRAMES: usize = 3;
+
+/// Waits of the recorded threads.
+#[derive(Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct WaitFacts {
+    /// How long switches were recorded.
+    pub(super) recorded_ns: u64,
+    pub(super) cpu_ns: u64,
+    /// Sums over waits with a certain end.
+    pub(super) classes: List<ClassSum>,
+    /// The longest waits: those that began and ended in the recording come first.
+    pub(super) longest: List<LongWait>,
+    /// Locks with the longest sums of waits.
+    pub(super) locks: List<LockSum>,
+    pub(super) has_stacks: bool,
+    pub(super) has_wakeups: bool,
+}
+
+/// Waits of one class.
+#[derive(Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct ClassSum {
+    pub(super) class: &'static str,
+    pub(super) count: u64,
+    pub(super) wait_ns: u64,
+}
+
+/// The side of a wait that waited, or that woke.
+#[derive(Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Thread {
+    pub(super) handle: String,
+    pub(super) tid: i32,
+    pub(super) comm: String,
+}
+
+/// One wait.
+#[derive(Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct LongWait {
+    pub(super) thread: Thread,
+    pub(super) start_ns: u64,
+    pub(super) duration_ns: u64,
+    pub(super) class: &'static str,
+    /// The innermost functions of the program, or else of the kernel; from callee to caller.
+    pub(super) stack: Vec<Function>,
+    /// The recording ended before the wait.
+    pub(super) open: bool,
+    /// The thread was blocked when recording began.
+    pub(super) begun_before: bool,
+    /// Records were lost meanwhile.
+    pub(super) lossy: bool,
+    pub(super) woken_by: Option<WokenBy>,
+}
+
+/// The origin of a wake-up.
+#[derive(Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct WokenBy {
+    pub(super) thread: Thread,
+    pub(super) from_interrupt: bool,
+    /// As that of the wait.
+    pub(super) stack: Vec<Function>,
+}
+
+/// Waits for one lock.
+#[derive(Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct LockSum {
+    pub(super) lock: String,
+    pub(super) count: u64,
+    pub(super) wait_ns: u64,
+    pub(super) longest_ns: u64,
+    /// Share of the wall time of all threads.
+    pub(super) wall_percent: Option<f64>,
+    /// The function that wants it most.
+    pub(super) call_site: Option<Function>,
+    /// The thread that ended most of the waits.
+    pub(super) holder: Option<String>,
+}
+
+impl WaitFacts {
+    /// Shortens all lists; gives the number of entries that it takes away.
+    pub(super) fn shorten(&mut self, level: usize) -> u64 {
+        self.classes.shorten(level)
+            + self.longest.shorten(level.div_ceil(2))
+            + self.locks.shorten(level.div_ceil(2))
+    }
+}
+
+pub(super) fn facts(profile: &Profile, switches: &Switches) -> WaitFacts {
+    let nodes = switches.rows.iter().map(|row| row.node);
+    let nodes = nodes.chain(switches.worst.iter().map(|wait| wait.node));
+    let classes = NodeClasses::of(profile, nodes);
+    let mut total = SwitchSums::default();
+    switches.rows.iter().for_each(|row| total.add(&row.sums));
+    let mut worst: Vec<&Wait> = switches.worst.iter().collect();
+    worst.sort_by_key(|wait| {
+        let has_ends = !wait.is_open && !wait.begun_before && wait.trust != Trust::Lossy;
+        (Reverse(has_ends), Reverse(wait.duration_ns))
+    });
+    let longest = worst.iter().take(MAX_LIST).map(|wait| long_wait(profile, &classes, wait));
+    let locks = top_locks(profile, switches);
+    WaitFacts {
+        recorded_ns: switches.recorded_ns,
+        cpu_ns: total.cpu_ns,
+        classes: List::of(class_sums(switches, &classes)),
+        longest: List::of(longest.collect()),
+        locks: List::of(locks.into_iter().map(|lock| lock_sum(profile, lock)).collect()),
+        has_stacks: switches.sources.stacks,
+        has_wakeups: switches.sources.wakeups,
+    }
+}
+
+fn class_sums(switches: &Switches, classes: &NodeClasses) -> Vec<ClassSum> {
+    let mut sums: FxHashMap<WaitClass, SwitchSums> = FxHashMap::default();
+    for row in &switches.rows {
+        for (class, part) in classes.split(row.node, &row.sums) {
+            if let Some(class) = class {
+                sums.entry(class).or_default().add(&part);
+            }
+        }
+    }
+    let sum = |(class, sums): (WaitClass, SwitchSums)| ClassSum {
+        class: class.name(),
+        count: sums.count().saturating_add(sums.new_count),
+        wait_ns: sums.wait_ns(),
+    };
+    let mut sums: Vec<_> = sums.into_iter().map(sum).filter(|sum| sum.wait_ns > 0).collect();
+    sums.sort_by_key(|sum| (Reverse(sum.wait_ns), sum.class));
+    sums
+}
+
+fn thread(profile: &Profile, id: ThreadId) -> Thread {
+    let info = &profile.threads[id.index()];
+    let comm = name_of(&profile.comms[info.comm.index()]);
+    Thread { handle: handle::of_thread(info.tid), tid: info.tid.0, comm }
+}
+
+fn long_wait(profile: &Profile, classes: &NodeClasses, wait: &Wait) -> LongWait {
+    LongWait {
+        thread: thread(profile, wait.thread),
+        start_ns: wait.start.0,
+        duration_ns: wait.duration_ns,
+        class: classes.of_wait(wait.kind, wait.node).name(),
+        stack: stack(profile, wait.node),
+        open: wait.is_open,
+        begun_before: wait.begun_before,
+        lossy: wait.trust == Trust::Lossy,
+        woken_by: wait.woken.map(|(_, waker)| woken_by(profile, waker)),
+    }
+}
+
+fn woken_by(profile: &Profile, waker: Waker) -> WokenBy {
+    WokenBy {
+        thread: thread(profile, waker.thread),
+        from_interrupt: waker.from_interrupt,
+        stack: stack(profile, waker.node),
+    }
+}
+
+/// The functions that tell most of a stack: each wait ends in the scheduler.
+fn stack(profile: &Profile, node: NodeId) -> Vec<Function> {
+    let next = |at: NodeId| profile.nodes.get(at.index()).map(|node| (node.frame, node.parent));
+    let frames = std::iter::successors(next(node), |(_, parent)| next(*parent));
+    let frames: Vec<_> = frames.map(|(frame, _)| &profile.frames[frame.index()]).collect();
+    let of_program = frames.iter().filter(|frame| !frame.kernel);
+    let chosen: Vec<_> = match of_program.clone().next() {
+        Some(_) => of_program.take(MAX_FRAMES).collect(),
+        None => frames.iter().take(MAX_FRAMES).collect(),
+    };
+    chosen.into_iter().map(|frame| Function::of(profile, frame.function)).collect()
+}
+
+fn lock_sum(profile: &Profile, lock: TopLock) -> LockSum {
+    LockSum {
+        lock: shortened(&lock.name, MAX_NAME),
+        count: lock.count,
+        wait_ns: lock.total_ns,
+        longest_ns: lock.longest_ns,
+        wall_percent: lock.wall_percent,
+        call_site: lock.call_site.map(|function| Function::of(profile, function)),
+        holder: lock.holder.map(|holder| shortened(&holder, MAX_NAME)),
+    }
+}
