@@ -1,7 +1,8 @@
 //! The lacks of a recording, with the commands that give the missing, and commands that tell more.
 
 use super::MAX_SENTENCE;
-use super::facts::{Brief, Missing};
+use super::parts::{FunctionShare, Missing, Recorded};
+use super::waits::WaitFacts;
 use crate::hists::percent;
 use whit_profile::model::{EventId, Profile, StopReason};
 use whit_profile::switches::Switches;
@@ -159,17 +160,22 @@ pub(super) fn quoted<'a>(words: impl Iterator<Item = &'a str>) -> String {
 }
 
 /// Commands that tell more of the heaviest facts.
-pub(super) fn next(brief: &Brief) -> Vec<String> {
-    let path = quoted([brief.recorded.path.as_str()].into_iter());
+pub(super) fn next(
+    recorded: &Recorded,
+    hottest: Option<&FunctionShare>,
+    has_path: bool,
+    waits: Option<&WaitFacts>,
+) -> Vec<String> {
+    let path = quoted([recorded.path.as_str()].into_iter());
     let mut commands = Vec::new();
-    if let Some(row) = brief.functions.first.first() {
+    if let Some(row) = hottest {
         let handle = &row.function.handle;
-        if brief.hottest_path.is_some() {
+        if has_path {
             commands.push(format!("whit report -i {path} --callers {handle}"));
         }
         commands.push(format!("whit annotate -i {path} {handle}"));
     }
-    if let Some(wait) = brief.waits.as_ref().and_then(|waits| waits.longest.first.first()) {
+    if let Some(wait) = waits.and_then(|waits| waits.longest.first.first()) {
         commands.push(format!("whit switches -i {path} --worst --tid {}", wait.thread.handle));
     }
     commands

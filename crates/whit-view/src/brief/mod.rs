@@ -7,6 +7,7 @@
 mod advice;
 mod budget;
 mod facts;
+mod parts;
 mod path;
 mod shares;
 mod text;
@@ -15,7 +16,7 @@ mod waits;
 pub use advice::ChosenByCpu;
 pub use budget::{BudgetTooSmall, DEFAULT_BUDGET, MIN_BUDGET, write_json, write_text};
 pub use facts::Brief;
-pub(crate) use facts::Function;
+pub(crate) use parts::Function;
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! The call path that most samples follow.
 
 use super::MAX_LIST;
-use super::facts::{Function, HottestPath, PathStep};
+use super::parts::{Function, HottestPath, PathStep};
 use crate::hists::percent;
 use rustc_hash::FxHashMap;
 use whit_profile::model::{EventId, FunctionId, NodeId, Profile};

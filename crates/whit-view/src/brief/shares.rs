@@ -1,6 +1,6 @@
 //! Shares of functions, processes, threads and cgroups.
 
-use super::facts::{CgroupShare, Function, FunctionShare, List, ProcessShare, Share, ThreadShare};
+use super::parts::{CgroupShare, Function, FunctionShare, List, ProcessShare, Share, ThreadShare};
 use super::{MAX_LIST, name_of};
 use crate::hists::{HistRow, Hists, ShareInterval, percent};
 use rustc_hash::FxHashMap;

@@ -1,6 +1,7 @@
 //! The facts as text.
 
-use super::facts::{Brief, Function, FunctionShare, Share};
+use super::facts::Brief;
+use super::parts::{Function, FunctionShare, Share};
 use super::shortened;
 use super::waits::{LongWait, Thread, WaitFacts, WokenBy};
 use crate::units::{counted, duration};

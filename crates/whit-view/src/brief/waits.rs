@@ -1,6 +1,6 @@
 //! The longest waits, the classes of waits, and waits for locks.
 
-use super::facts::{Function, List};
+use super::parts::{Function, List};
 use super::{MAX_LIST, MAX_NAME, name_of, shortened};
 use crate::locks::{TopLock, top_locks};
 use rustc_hash::FxHashMap;
