@@ -253,10 +253,29 @@ fn columns_and_their_order_are_perfs() {
             let all = [&own[..], &["--self-time", "outer"], options].concat();
             let theirs = [&own[..], options].concat();
             let ours = table(&report(&mut whit(), &path, &all));
-            assert_equal(&ours, &table(&report(&mut perf()?, &path, &theirs)), options);
+            let theirs = table(&report(&mut perf()?, &path, &theirs));
+            if options.iter().any(|option| option.contains("dso")) {
+                assert_equal(&narrow(&ours), &narrow(&theirs), options);
+            } else {
+                assert_equal(&ours, &theirs, options);
+            }
         }
         Ok(())
     });
+}
+
+/// Columns without their widths. perf widens the column of objects where the first sample of a row has no symbol. Rows
+/// of whit have no first sample.
+fn narrow(table: &[String]) -> Vec<String> {
+    let words = |line: &String| {
+        let words = line.split_whitespace();
+        let word = |word: &str| match word.trim_matches('.') {
+            "" => ".".to_owned(),
+            _ => word.to_owned(),
+        };
+        words.map(word).collect::<Vec<_>>().join(" ")
+    };
+    table.iter().map(words).collect()
 }
 
 #[test]

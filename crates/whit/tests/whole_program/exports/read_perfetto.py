@@ -58,4 +58,6 @@ for time, cpu, switch in sorted(switches, key=lambda entry: entry[0]):
         assert before[1] == switch.prev_pid, (before, switch)
         on_cpu[before[1]] = on_cpu.get(before[1], 0) + time - before[0]
     last[cpu] = (time, switch.next_pid)
-json.dump({"events": events, "notes": notes, "losses": losses, "on_cpu": on_cpu}, sys.stdout)
+# Runs that go on to the end of the recording have no end.
+open_runs = {str(pid): time for time, pid in last.values() if pid > 0}
+json.dump({"events": events, "notes": notes, "losses": losses, "on_cpu": on_cpu, "open": open_runs}, sys.stdout)
