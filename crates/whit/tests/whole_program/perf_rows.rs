@@ -265,17 +265,14 @@ fn columns_and_their_order_are_perfs() {
 }
 
 /// Columns without their widths. perf widens the column of objects where the first sample of a row has no symbol. Rows
-/// of whit have no first sample.
-fn narrow(table: &[String]) -> Vec<String> {
-    let words = |line: &String| {
-        let words = line.split_whitespace();
-        let word = |word: &str| match word.trim_matches('.') {
-            "" => ".".to_owned(),
-            _ => word.to_owned(),
-        };
-        words.map(word).collect::<Vec<_>>().join(" ")
+/// of whit have no first sample, and whit names functions by their unwind information.
+pub(crate) fn narrow(table: &[impl AsRef<str>]) -> Vec<String> {
+    let word = |word: &str| match word.trim_matches('.') {
+        "" => ".".to_owned(),
+        _ => word.to_owned(),
     };
-    table.iter().map(words).collect()
+    let words = |line: &str| line.split_whitespace().map(word).collect::<Vec<_>>().join(" ");
+    table.iter().map(|line| words(line.as_ref())).collect()
 }
 
 #[test]
