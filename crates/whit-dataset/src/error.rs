@@ -12,7 +12,7 @@ pub enum DatasetError {
     #[error("there is no dataset in {0}: `whit export --parquet {0} -i FILE` makes one")]
     Absent(String),
     /// A file or folder cannot be used.
-    #[error("{path}: {source}")]
+    #[error("{path}: {source}{}", way_out(source))]
     Io {
         /// The path for messages.
         path: String,
@@ -51,6 +51,20 @@ pub enum DatasetError {
         /// Name of the table.
         table: &'static str,
     },
+}
+
+/// The remedy for a refusal of the system, where there is one.
+fn way_out(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            ": use a folder that this user may read and write, or run as its owner"
+        }
+        io::ErrorKind::ReadOnlyFilesystem => ": name a folder in which files can be made",
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            ": make room, then run the same command again; what the dataset has is whole"
+        }
+        _ => "",
+    }
 }
 
 impl DatasetError {
@@ -97,4 +111,18 @@ pub(crate) fn entries(folder: &Path) -> Result<Vec<PathBuf>, DatasetError> {
     }
     paths.sort();
     Ok(paths)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_of_the_system_name_the_way_out() {
+        let said = |kind: io::ErrorKind| DatasetError::io(Path::new("ds"))(kind.into()).to_string();
+        assert!(said(io::ErrorKind::PermissionDenied).contains("run as its owner"));
+        assert!(said(io::ErrorKind::ReadOnlyFilesystem).contains("name a folder"));
+        assert!(said(io::ErrorKind::StorageFull).contains("make room"));
+        assert!(said(io::ErrorKind::NotFound).ends_with("not found"));
+    }
 }

@@ -1,17 +1,19 @@
 //! The same records, plain and compressed in every way, give the same profile and the same samples
 //! in the same order, with one thread and with several.
 
+mod support;
+
 use proptest::prelude::*;
 use std::io::{Cursor, Seek, Write};
 use std::path::Path;
+use support::options;
 use whit_perfdata::attr::{Attr, AttrFlags, SampleType};
 use whit_perfdata::encode::{finished_round, push_record};
 use whit_perfdata::feature::{EventDesc, Features};
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::record_type;
 use whit_perfdata::writer::FileWriter;
-use whit_profile::{LoadOptions, load, script};
-use whit_symbolize::{DebugDirs, SymbolizerConfig};
+use whit_profile::{load, script};
 use zstd::stream::raw::{Encoder, InBuffer, Operation, OutBuffer};
 
 fn recording(stream: &[u8]) -> Recording {
@@ -30,16 +32,6 @@ fn recording(stream: &[u8]) -> Recording {
     file.write_all(&bytes).unwrap();
     file.rewind().unwrap();
     Recording::from_file(Path::new("test.data"), file).unwrap()
-}
-
-fn options(threads: usize) -> LoadOptions {
-    // No file of this machine is looked into.
-    let nowhere = Path::new("/nonexistent/whit-test");
-    let mut symbols =
-        SymbolizerConfig::new(DebugDirs { symfs: Some(nowhere.into()), ..DebugDirs::none() });
-    symbols.kernel.kallsyms = Some(nowhere.join("kallsyms"));
-    symbols.perf_map_dirs.clear();
-    LoadOptions::new(threads, symbols)
 }
 
 /// Text of samples: their times and addresses.

@@ -1,9 +1,12 @@
 //! Recordings of large stack dumps: walks that go deep into them, and files that somebody cuts while they are read.
 
+mod support;
+
 use std::fs::File;
 use std::io::{Cursor, Seek, Write, sink};
 use std::iter::successors;
 use std::path::Path;
+use support::options;
 use whit_perfdata::attr::{Attr, AttrFlags, SampleType};
 use whit_perfdata::encode::push_record;
 use whit_perfdata::feature::{EventDesc, Feature, Features};
@@ -11,8 +14,7 @@ use whit_perfdata::reader::Recording;
 use whit_perfdata::record::record_type;
 use whit_perfdata::writer::FileWriter;
 use whit_profile::model::NodeId;
-use whit_profile::{LoadOptions, load, script};
-use whit_symbolize::{DebugDirs, SymbolizerConfig};
+use whit_profile::{load, script};
 
 const SAMPLES: u64 = 200;
 const DUMP_BYTES: usize = 32 << 10;
@@ -84,16 +86,6 @@ fn recording(bytes: &[u8]) -> (Recording, File) {
     file.rewind().unwrap();
     let recording = Recording::from_file(Path::new("test.data"), file.try_clone().unwrap());
     (recording.unwrap(), file)
-}
-
-fn options(threads: usize) -> LoadOptions {
-    // No file of this machine is looked into.
-    let nowhere = Path::new("/nonexistent/whit-test");
-    let mut symbols =
-        SymbolizerConfig::new(DebugDirs { symfs: Some(nowhere.into()), ..DebugDirs::none() });
-    symbols.kernel.kallsyms = Some(nowhere.join("kallsyms"));
-    symbols.perf_map_dirs.clear();
-    LoadOptions::new(threads, symbols)
 }
 
 /// The addresses of call chains.

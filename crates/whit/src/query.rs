@@ -161,8 +161,12 @@ impl QueryArgs {
     fn given_statements(&self) -> Result<Option<String>> {
         let Some(file) = &self.file else { return Ok(self.command.clone()) };
         let sql = std::fs::read_to_string(file);
-        let sql =
-            sql.with_context(|| format!("cannot read the statements in {}", file.display()))?;
+        let path = file.display();
+        let sql = sql.with_context(|| {
+            format!(
+                "cannot read the statements in {path} (-c SQL takes them from the command line)"
+            )
+        })?;
         Ok(Some(sql))
     }
 

@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { after, before, test as nodeTest } from 'node:test';
 import { pathToFileURL } from 'node:url';
 
 const CANDIDATES = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
@@ -17,6 +18,22 @@ export const ARGUMENTS = [
 export function findChromium() {
   const { CHROMIUM } = process.env;
   return (CHROMIUM ? [CHROMIUM] : CANDIDATES).find((path) => existsSync(path));
+}
+
+/** `test` and `open` of a file of tests, which share a browser; without one, its tests are skipped aloud. */
+export function inBrowser() {
+  const chromium = findChromium();
+  const skip = chromium === undefined
+    ? 'SKIPPED: no Chromium (set CHROMIUM, or install the package chromium)' : false;
+  let browser;
+  before(async () => {
+    browser = skip ? undefined : await Browser.start(chromium);
+  });
+  after(() => browser?.close());
+  return {
+    test: (name, run) => nodeTest(name, { skip }, run),
+    open: (name, fragment, check, options) => browser.with(name, fragment, check, options),
+  };
 }
 
 /** Waits until the page has read its data. */

@@ -1,23 +1,11 @@
 // The view of waits in a browser.
 
 import assert from 'node:assert/strict';
-import { after, before, test as nodeTest } from 'node:test';
 
 import { ACTIVITIES } from '../../src/switches.js';
-import { Browser, findChromium, pixelsOf, rgbOf, textOf, untilText } from './browser.js';
+import { inBrowser, pixelsOf, rgbOf, textOf, untilText } from './browser.js';
 
-const chromium = findChromium();
-const skip = chromium === undefined
-  ? 'SKIPPED: no Chromium (set CHROMIUM, or install the package chromium)' : false;
-const test = (name, run) => nodeTest(name, { skip }, run);
-
-let browser;
-before(async () => {
-  browser = skip ? undefined : await Browser.start(chromium);
-});
-after(() => browser?.close());
-
-const open = (name, fragment, check, options) => browser.with(name, fragment, check, options);
+const { test, open } = inBrowser();
 const stacks = async (page) => (await page.locator('#switch-table td.stack').allInnerTexts()).map((text) => text.replace(/[▸▾]/, '').trim());
 
 /** Width of the labels in front of the lanes, and height of a lane. */

@@ -1,22 +1,10 @@
 // The strip of time, groups at the root and changes of the call tree, in a browser.
 
 import assert from 'node:assert/strict';
-import { after, before, test as nodeTest } from 'node:test';
 
-import { Browser, findChromium, pixelsOf, ready, rgbOf, textOf, untilText } from './browser.js';
+import { inBrowser, pixelsOf, ready, rgbOf, textOf, untilText } from './browser.js';
 
-const chromium = findChromium();
-const skip = chromium === undefined
-  ? 'SKIPPED: no Chromium (set CHROMIUM, or install the package chromium)' : false;
-const test = (name, run) => nodeTest(name, { skip }, run);
-
-let browser;
-before(async () => {
-  browser = skip ? undefined : await Browser.start(chromium);
-});
-after(() => browser?.close());
-
-const open = (name, fragment, check, options) => browser.with(name, fragment, check, options);
+const { test, open } = inBrowser();
 /** Width of the labels in front of the plot. */
 const LEFT_PX = 58;
 
