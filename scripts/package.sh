@@ -16,6 +16,7 @@ set -euo pipefail
 VERSION=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 ARCH=$(uname -m)
 TARGET=$ARCH-unknown-linux-gnu
+MAX_RECORDER_BYTES=15000000
 goals=("$@")
 [ ${#goals[@]} -gt 0 ] || goals=(deb tarball cargo)
 
@@ -50,6 +51,15 @@ split() {
     mkdir -p "$(dirname "$file")"
     objcopy --only-keep-debug --compress-debug-sections "$program" "$file"
     objcopy --strip-unneeded --add-gnu-debuglink="$file" "$program"
+}
+
+# The recorder lies on every server: it stays small. Views and engines of queries are programs of their own.
+# small PROGRAM
+small() {
+    local bytes
+    bytes=$(stat -c %s "$1")
+    [ "$bytes" -le "$MAX_RECORDER_BYTES" ] ||
+        fail "$1 has $bytes bytes, more than $MAX_RECORDER_BYTES: what came into it that whit-query or whit-terminal could hold?"
 }
 
 # The first steps of a new user: version, help, a recording by each engine, its report.
@@ -91,6 +101,7 @@ deb() {
     quietly "$OUT/apt.log" inside "$root" apt-get -q update
     quietly "$OUT/apt.log" inside "$root" sh -c 'apt-get -q -y --no-install-recommends install /tmp/whit*.deb'
     try "$root" whit
+    small "$root/usr/bin/whit"
     dpkg-deb -c "$OUT"/whit_*.deb >"$OUT/contents"
     for file in man1/whit-record.1.gz completions/whit vendor-completions/_whit whit.fish doc/whit/privileges.md \
         whit/examples/shop.c; do
