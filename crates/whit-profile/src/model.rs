@@ -80,6 +80,13 @@ pub struct Profile {
 }
 
 impl Profile {
+    /// Functions whose names are as the linker has them: those that cannot be read, or all C++ and Rust ones where
+    /// none were to be read.
+    pub fn mangled_functions(&self) -> usize {
+        let is_mangled = |name: &str| name.starts_with("_Z") || name.starts_with("_R");
+        self.functions.iter().filter(|function| is_mangled(function.name.exact())).count()
+    }
+
     /// The parts of samples that a row is told apart by; `None` where no row is.
     pub fn facets_of(&self, row: &SampleRow) -> Option<&Facets> {
         self.facets.get(row.facets.index())

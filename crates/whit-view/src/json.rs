@@ -10,9 +10,7 @@ use std::rc::Rc;
 
 use serde::Serialize;
 use whit_profile::handle;
-use whit_profile::model::{
-    DsoId, EventId, LossReport, Profile, RecordStats, RecordingInfo, StopReason,
-};
+use whit_profile::model::{DsoId, EventId, LossReport, Profile, RecordingInfo, StopReason};
 use whit_profile::parallelism::{Parallelism, ParallelismInfo};
 use whit_profile::precision::Precision;
 use whit_profile::{Counted, ExampleSample};
@@ -400,6 +398,8 @@ struct Stats<'a> {
     unwind_stops: Counts<'a, StopReason>,
     /// Dumped stacks that branch records continue.
     continued_chains: u64,
+    /// Functions whose names stay mangled.
+    mangled_functions: usize,
 }
 
 impl<'a> Report<'a> {
@@ -420,7 +420,7 @@ impl<'a> Report<'a> {
                 .ledger
                 .as_ref()
                 .map(|ledger| LedgerJson { ledger, names: Names::Snake }),
-            stats: Stats::of(&profile.stats),
+            stats: Stats::of(profile),
             warnings: profile.warnings.iter().map(|w| warning_text(w).into_exact()).collect(),
         }
     }
@@ -471,12 +471,14 @@ impl Losses {
 }
 
 impl<'a> Stats<'a> {
-    fn of(stats: &'a RecordStats) -> Stats<'a> {
+    fn of(profile: &'a Profile) -> Stats<'a> {
+        let stats = &profile.stats;
         Stats {
             by_type: Counts(&stats.by_type),
             samples_by_event: &stats.samples_by_event,
             unwind_stops: Counts(&stats.unwind_stops),
             continued_chains: stats.continued_chains,
+            mangled_functions: profile.mangled_functions(),
         }
     }
 }

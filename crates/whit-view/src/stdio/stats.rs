@@ -7,8 +7,8 @@ use whit_profile::model::Profile;
 use super::loss::loss_line;
 use crate::hists::percent;
 
-/// Prints `Aggregated stats:` as perf does, samples by event, ends of unwinding by reason, and
-/// losses.
+/// Prints `Aggregated stats:` as perf does, samples by event, ends of unwinding by reason, mangled
+/// names, and losses.
 ///
 /// # Errors
 /// The error of `out`.
@@ -42,6 +42,9 @@ pub fn write_stats(out: &mut impl Write, profile: &Profile) -> io::Result<()> {
     if stats.continued_chains > 0 {
         let samples = stats.continued_chains;
         writeln!(out, "{samples:>10}  of these go on with the calls in their branch records")?;
+    }
+    if profile.mangled_functions() > 0 {
+        writeln!(out, "Names that stay mangled: {}", profile.mangled_functions())?;
     }
     match loss_line(&profile.losses) {
         Some(line) => writeln!(out, "{line}"),

@@ -260,6 +260,7 @@ fn statistics() {
     profile.stats.unwind_stops = vec![(StopReason::EndOfStack, 8), (StopReason::NoUnwindInfo, 1)];
     profile.losses = losses();
     profile.events[1].lost_samples = 3;
+    profile.functions[0].name = "_Z1fXsrE".into();
     let mut out = Vec::new();
     write_stats(&mut out, &profile).unwrap();
     insta::assert_snapshot!(String::from_utf8(out).unwrap());
