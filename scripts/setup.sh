@@ -161,6 +161,8 @@ case $GOAL in
             'the C library has few symbols, and what needs them is skipped' libc6-dbg
         optional 'have tmux' 'the interface of terminals is tested without whole programs' tmux
         optional 'have strace' 'a refused BPF program is not tested' strace
+        optional 'have dwz && have xz && have llvm-dwp' 'some forms of debug information are not tested' \
+            dwz xz-utils llvm
         optional 'have go' 'what concerns Go programs is skipped' golang-go
         if [ -d web ]; then
             optional 'have node' 'the tests of the page are skipped' nodejs

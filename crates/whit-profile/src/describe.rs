@@ -1,6 +1,7 @@
 //! The recording's header, its losses, and the warnings about it.
 
 use crate::aggregate::{Aggregate, MAX_FACETS, MAX_TREE_NODES};
+use crate::dso_index::DsoIndex;
 use crate::dso_table::RecordedKind;
 use crate::model::{EventInfo, LossReport, Profile, RecordStats, RecordingInfo};
 use crate::prepare::Prepared;
@@ -14,6 +15,7 @@ use whit_perfdata::feature::{EventDesc, Feature};
 use whit_perfdata::ledger::Ledger;
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::record_type_name;
+use whit_symbolize::DsoSymbols;
 use whit_types::{OutsideText, TimestampNs};
 
 /// Binaries without symbols that are named in the warnings; the rest is only counted.
@@ -195,7 +197,7 @@ fn unsplit_groups(recording: &Recording, scan: &Scan) -> Option<Warning> {
     (!events.is_empty()).then_some(Warning::UnsplitGroups { events })
 }
 
-/// Binaries that have samples and no symbols, each with the reason.
+/// Binaries that have samples and no symbols or not all debug information, each with the reason.
 fn missing_symbols(
     profile: &Profile,
     prepared: &Prepared,
@@ -204,13 +206,15 @@ fn missing_symbols(
 ) -> Vec<Warning> {
     let places = sums.places.values.iter().filter(|place| names_kernel || !place.kernel);
     let used: BTreeSet<_> = places.map(|place| place.dso).collect();
-    let mut missing = Vec::new();
+    let (mut missing, mut units) = (Vec::new(), Vec::new());
     for dso in used {
         let kind = prepared.dsos.get(dso).kind;
         if matches!(kind, RecordedKind::Unknown | RecordedKind::KernelSymbol(_)) {
             continue;
         }
-        let problem = prepared.binaries.get(dso).and_then(|binary| binary.symbols.reason());
+        let binary = prepared.binaries.get(dso);
+        units.extend(binary.and_then(|binary| missing_units(profile, dso, &binary.symbols)));
+        let problem = binary.and_then(|binary| binary.symbols.reason());
         missing.extend(problem.map(|reason| Warning::NoSymbols {
             binary: profile.dsos[dso.index()].short_name.clone(),
             reason: reason.clone(),
@@ -220,5 +224,17 @@ fn missing_symbols(
         missing.truncate(MAX_NAMED_BINARIES);
         missing.push(Warning::MoreWithoutSymbols { binaries });
     }
+    units.truncate(MAX_NAMED_BINARIES);
+    missing.extend(units);
     missing
+}
+
+fn missing_units(profile: &Profile, dso: DsoIndex, symbols: &DsoSymbols) -> Option<Warning> {
+    let missing = symbols.missing_units();
+    let file = missing.named.first()?.display().to_string();
+    Some(Warning::MissingUnits {
+        binary: profile.dsos[dso.index()].short_name.clone(),
+        file: file.into(),
+        files: missing.count,
+    })
 }

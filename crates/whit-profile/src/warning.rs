@@ -135,6 +135,15 @@ pub enum Warning {
         /// Their number.
         binaries: usize,
     },
+    /// Files with debug information of a binary (split DWARF) are missing.
+    MissingUnits {
+        /// The binary's name.
+        binary: OutsideText,
+        /// One of the files.
+        file: OutsideText,
+        /// Their number.
+        files: usize,
+    },
     /// The periods of an event add up to more than 64 bits hold.
     PeriodOverflow,
     /// Those of several recordings do.

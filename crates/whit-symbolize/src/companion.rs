@@ -105,18 +105,28 @@ impl DebugDirs {
             std::fs::canonicalize(place).ok().filter(|real| Some(real) != own_path.as_ref())?;
             ElfImage::open(place).ok()
         };
-        // A process with mounts of its own may bring its companions along.
-        let elsewhere = spec.pids.iter().copied().filter(|pid| sees_other_files(*pid));
-        let elsewhere: Vec<_> = elsewhere.filter(|_| self.symfs.is_none()).collect();
-        let below = move |place: &PathBuf| {
-            let opened = |pid: &Pid| open_as_seen_by(Path::new(PROC), pid.0, place).ok();
-            ElfImage::from_file(place, &elsewhere.iter().find_map(opened)?).ok()
-        };
+        let elsewhere = self.other_namespaces(spec);
         places
             .into_iter()
-            .flat_map(move |place| [here(&place), below(&place)])
+            .flat_map(move |place| [here(&place), open_in(&elsewhere, &place)])
             .flatten()
             .filter(move |image| is_companion(image, binary))
+    }
+
+    /// The files at a place, here and as the binary's processes see it.
+    pub(crate) fn open_all(
+        &self,
+        spec: &DsoSpec,
+        place: &Path,
+    ) -> impl Iterator<Item = ElfImage> + use<> {
+        let below = open_in(&self.other_namespaces(spec), place);
+        [ElfImage::open(place).ok(), below].into_iter().flatten()
+    }
+
+    /// Processes with mounts of their own, which may bring files along.
+    fn other_namespaces(&self, spec: &DsoSpec) -> Vec<Pid> {
+        let pids = spec.pids.iter().copied().filter(|_| self.symfs.is_none());
+        pids.filter(|pid| sees_other_files(*pid)).collect()
     }
 
     /// The file of debug information that several binaries share, as `dwz` makes it:
@@ -131,6 +141,11 @@ impl DebugDirs {
         paths.extend(self.roots().map(|root| by_build_id(&root, id, ".debug")));
         paths.into_iter().find_map(|path| check(ElfImage::open(&path).ok()?, Some(id)).ok())
     }
+}
+
+fn open_in(namespaces: &[Pid], place: &Path) -> Option<ElfImage> {
+    let opened = |pid: &Pid| open_as_seen_by(Path::new(PROC), pid.0, place).ok();
+    ElfImage::from_file(place, &namespaces.iter().find_map(opened)?).ok()
 }
 
 /// `root/.build-id/ab/cdef…` and `suffix`.

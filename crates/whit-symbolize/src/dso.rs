@@ -8,12 +8,15 @@ use whit_unwind::{Bias, ModuleUnwindInfo};
 
 use crate::companion::has_symtab;
 use crate::config::SymbolizerConfig;
+use crate::debug_sections::{DebugSections, endian_of};
 use crate::demangle::demangle;
 use crate::dso_spec::DsoSpec;
 use crate::dwarf::{DebugInfo, DwarfFrame, SourceLocation};
 use crate::jitdump::JitDump;
+use crate::mini_debug_info;
 use crate::reason::Reason;
 use crate::resolution::{InlinedFrame, Resolution, SymbolRef};
+use crate::split_files::{MissingUnits, SplitFiles};
 use crate::symbol_table::{FoundSymbol, SymbolSource, SymbolTable};
 use whit_elf::ElfImage;
 
@@ -28,6 +31,8 @@ pub(crate) enum Source {
 
 enum Debug {
     Unloaded,
+    /// Loaded once. It is loaded again at the next look-up.
+    Released(MissingUnits),
     Absent,
     Loaded(Box<DebugInfo>),
 }
@@ -206,17 +211,24 @@ impl DsoSymbols {
 
     fn symbol_table_of(&self, image: &ElfImage) -> &SymbolTable {
         self.table.get_or_init(|| {
-            let companion = (!has_symtab(image))
-                .then(|| self.config.debug_dirs.open_companions(&self.spec, image).find(has_symtab))
-                .flatten();
-            SymbolTable::from_elf(companion.as_ref().unwrap_or(image), image)
+            if has_symtab(image) {
+                return SymbolTable::from_elf(image, image);
+            }
+            let companions = self.config.debug_dirs.open_companions(&self.spec, image);
+            if let Some(companion) = { companions }.find(has_symtab) {
+                return SymbolTable::from_elf(&companion, image);
+            }
+            match mini_debug_info::open(image) {
+                Some(small) => SymbolTable::beside_dynamic(&small, image),
+                None => SymbolTable::from_elf(image, image),
+            }
         })
     }
 
     fn debug_frames(&self, image: &ElfImage, address: Svma) -> Vec<DwarfFrame> {
         // A panic of another thread inside a look-up leaves a cache that is merely incomplete.
         let mut debug = self.debug.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Debug::Unloaded = *debug {
+        if let Debug::Unloaded | Debug::Released(_) = *debug {
             *debug = match self.load_debug(image) {
                 Some(info) => Debug::Loaded(Box::new(info)),
                 None => Debug::Absent,
@@ -230,18 +242,35 @@ impl DsoSymbols {
 
     fn load_debug(&self, image: &ElfImage) -> Option<DebugInfo> {
         let dirs = &self.config.debug_dirs;
-        let image = if DebugInfo::is_in(image) {
+        let debug = if DebugInfo::is_in(image) {
             image.clone()
         } else {
             dirs.open_companions(&self.spec, image).find(DebugInfo::is_in)?
         };
-        Some(DebugInfo::load(&image, dirs.open_supplement(&image).as_ref()))
+        let mut binaries = vec![debug.path().clone(), image.path().clone()];
+        binaries.dedup();
+        let split = SplitFiles::new(dirs.clone(), self.spec.clone(), binaries, endian_of(&debug));
+        let sections = DebugSections::load(&debug, dirs.open_supplement(&debug).as_ref());
+        Some(DebugInfo::new(sections.with_split_files(split)))
+    }
+
+    /// Files with units of the binary (split DWARF) that look-ups did not find. Inlined functions of these units
+    /// have no names.
+    pub fn missing_units(&self) -> MissingUnits {
+        match &*self.debug.lock().unwrap_or_else(PoisonError::into_inner) {
+            Debug::Loaded(info) => info.missing_units(),
+            Debug::Released(missing) => missing.clone(),
+            Debug::Unloaded | Debug::Absent => MissingUnits::default(),
+        }
     }
 
     /// Frees the parsed debug information. It grows with the number of compilation units that were
     /// looked into; a report that is done with a binary calls this.
     pub fn release_debug_info(&self) {
-        *self.debug.lock().unwrap_or_else(PoisonError::into_inner) = Debug::Unloaded;
+        let mut debug = self.debug.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Debug::Loaded(info) = &*debug {
+            *debug = Debug::Released(info.missing_units());
+        }
     }
 
     fn add_frames(&self, resolution: &mut Resolution, frames: Vec<DwarfFrame>, detail: Detail) {

@@ -7,6 +7,7 @@ use self_cell::self_cell;
 use whit_types::Svma;
 
 use crate::debug_sections::DebugSections;
+use crate::split_files::{MissingUnits, SplitFiles};
 use crate::unit_contexts::{Frames, UnitContexts};
 use whit_elf::ElfImage;
 
@@ -48,7 +49,7 @@ pub(crate) struct DebugInfo {
 }
 
 impl DebugInfo {
-    /// True where [`DebugInfo::load`] has something to load.
+    /// True where there is something to look into.
     pub(crate) fn is_in(image: &ElfImage) -> bool {
         [".debug_info", ".zdebug_info"]
             .into_iter()
@@ -56,12 +57,16 @@ impl DebugInfo {
             .any(|section| section.in_file && section.size > 0)
     }
 
-    /// Sets up the look-up in `image`'s sections. `supplement` is the file that `.gnu_debugaltlink`
-    /// names.
-    pub(crate) fn load(image: &ElfImage, supplement: Option<&ElfImage>) -> DebugInfo {
-        let sections = DebugSections::load(image, supplement);
+    /// Sets up the look-up in a file's sections.
+    pub(crate) fn new(sections: DebugSections) -> DebugInfo {
         let contexts = LoadedContexts::new(sections, |sections| UnitContexts::new(sections));
         DebugInfo { contexts, files: FxHashMap::default() }
+    }
+
+    /// Files with units that look-ups did not find.
+    pub(crate) fn missing_units(&self) -> MissingUnits {
+        let sections = self.contexts.borrow_owner();
+        sections.split_files().map(SplitFiles::missing).unwrap_or_default()
     }
 
     /// The functions at `svma`, outermost first: the one that owns the code, then those inlined into

@@ -10,8 +10,18 @@ impl SymbolTable {
     /// The symbols of `symbols` (the binary itself, or its debug companion) and the PLT entries of
     /// `runtime` (the binary itself). Which symbols count is as in perf's `util/symbol-elf.c`.
     pub fn from_elf(symbols: &ElfImage, runtime: &ElfImage) -> SymbolTable {
+        SymbolTable::from_tables([symbols; 2], runtime)
+    }
+
+    /// Those of a file that names what the dynamic symbols of `runtime` do not.
+    pub(crate) fn beside_dynamic(symbols: &ElfImage, runtime: &ElfImage) -> SymbolTable {
+        SymbolTable::from_tables([symbols, runtime], runtime)
+    }
+
+    /// `images` have the symbols of the file and the dynamic ones.
+    fn from_tables(images: [&ElfImage; 2], runtime: &ElfImage) -> SymbolTable {
         let mut table = SymbolTable::default();
-        for kind in [TableKind::Symtab, TableKind::Dynsym] {
+        for (symbols, kind) in images.into_iter().zip([TableKind::Symtab, TableKind::Dynsym]) {
             let Some(strings) = symbols.string_table(kind) else { continue };
             let source = match kind {
                 TableKind::Symtab => {

@@ -40,8 +40,7 @@
 //!
 //! # Not covered
 //!
-//! `.gnu_debugdata` (a compressed symbol table of Fedora's), split DWARF (`.dwo`), debuginfod, kernel
-//! modules as files (the kernel's own list names their functions).
+//! debuginfod; kernel modules as files (the kernel's own list names their functions).
 //!
 //! [resolve]: DsoSymbols::resolve
 #![forbid(unsafe_code)]
@@ -61,12 +60,14 @@ mod kallsyms;
 mod kernel;
 mod kernel_code;
 mod kernel_config;
+mod mini_debug_info;
 mod perf_map;
 mod plt;
 mod read_file;
 mod reason;
 mod recorded_file;
 mod resolution;
+mod split_files;
 mod symbol_table;
 mod symbolizer;
 mod unit_contexts;
@@ -85,5 +86,6 @@ pub use kernel_code::{KernelCode, NoKernelCode};
 pub use kernel_config::{KernelConfig, RunningList};
 pub use reason::Reason;
 pub use resolution::{InlinedFrame, Resolution, SymbolRef};
+pub use split_files::MissingUnits;
 pub use symbol_table::{FoundSymbol, SymbolSource, SymbolTable};
 pub use symbolizer::Symbolizer;

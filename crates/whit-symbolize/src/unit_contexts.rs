@@ -12,11 +12,14 @@
 //! The frames are the same either way, as long as the index leaves out no unit that shares an address
 //! with one that it names.
 
-use addr2line::{FrameIter, LookupContinuation, LookupResult};
-use gimli::{DebugAranges, DebugInfoOffset, SectionId};
+use std::sync::Arc;
+
+use addr2line::{FrameIter, LookupContinuation, LookupResult, SplitDwarfLoad};
+use gimli::{DebugAranges, DebugInfoOffset, Dwarf, DwarfPackage, SectionId};
 use rustc_hash::FxHashMap;
 
 use crate::debug_sections::{DebugSections, Slice};
+use crate::split_files::SplitFiles;
 use crate::unit_index::{UnitIndex, may_refer_to_other_units};
 
 /// Units that stay parsed. Look-ups come in order of address, so nearly all of those of one unit come
@@ -37,6 +40,7 @@ pub(crate) struct UnitContexts<'a> {
     max_kept_units: usize,
     /// `None` inside where the file is corrupt.
     whole: Option<Option<Context<'a>>>,
+    split: SplitUnits<'a>,
 }
 
 impl<'a> UnitContexts<'a> {
@@ -50,6 +54,7 @@ impl<'a> UnitContexts<'a> {
             units: FxHashMap::default(),
             max_kept_units: MAX_KEPT_UNITS,
             whole: None,
+            split: SplitUnits { files: sections.split_files(), package: None },
         }
     }
 
@@ -81,7 +86,7 @@ impl<'a> UnitContexts<'a> {
             }
             let sections = self.sections;
             let context = self.units.entry(unit).or_insert_with(|| context_of(sections, unit));
-            let found = frames_in(context.as_ref()?, svma, collect)?;
+            let found = frames_in(context.as_ref()?, &mut self.split, svma, collect)?;
             if !found.is_empty() {
                 return Some(found);
             }
@@ -97,7 +102,11 @@ impl<'a> UnitContexts<'a> {
         let sections = self.sections;
         let whole =
             self.whole.get_or_insert_with(|| sections.dwarf().and_then(Context::from_dwarf).ok());
-        whole.as_ref().and_then(|context| frames_in(context, svma, collect)).unwrap_or_default()
+        let split = &mut self.split;
+        whole
+            .as_ref()
+            .and_then(|context| frames_in(context, split, svma, collect))
+            .unwrap_or_default()
     }
 }
 
@@ -115,21 +124,53 @@ fn context_of(sections: &DebugSections, offset: u64) -> Option<Context<'_>> {
     Context::from_dwarf(sections.dwarf_of_unit(unit).ok()?).ok()
 }
 
-/// Units in separate files (split DWARF) are passed over; their addresses then have lines but no
-/// inlined functions. `None` for corrupt data.
+/// `None` for corrupt data.
 fn frames_in<'a, T>(
     context: &Context<'a>,
+    split: &mut SplitUnits<'a>,
     svma: u64,
     collect: &mut impl FnMut(Frames<'_, 'a>) -> Vec<T>,
 ) -> Option<Vec<T>> {
-    without_split_units(context.find_frames(svma)).map(collect)
+    complete(context.find_frames(svma), split).map(collect)
 }
 
-fn without_split_units<'c, 'a, L>(lookup: LookupResult<L>) -> Option<Frames<'c, 'a>>
+/// Fetches the split files that a look-up asks for.
+fn complete<'c, 'a: 'c, L>(
+    mut lookup: LookupResult<L>,
+    split: &mut SplitUnits<'a>,
+) -> Option<Frames<'c, 'a>>
 where
-    L: LookupContinuation<Output = Result<Frames<'c, 'a>, gimli::Error>>,
+    L: LookupContinuation<Output = Result<Frames<'c, 'a>, gimli::Error>, Buf = Slice<'a>>,
 {
-    lookup.skip_all_loads().ok()
+    loop {
+        match lookup {
+            LookupResult::Output(frames) => return frames.ok(),
+            LookupResult::Load { load, continuation } => {
+                lookup = continuation.resume(split.load(&load).map(Arc::new));
+            }
+        }
+    }
+}
+
+/// Units in split files. Where one is missing, its addresses have lines but no inlined functions.
+struct SplitUnits<'a> {
+    files: Option<&'a SplitFiles>,
+    /// `None` inside where there is no package.
+    package: Option<Option<DwarfPackage<Slice<'a>>>>,
+}
+
+impl<'a> SplitUnits<'a> {
+    fn load(&mut self, load: &SplitDwarfLoad<Slice<'a>>) -> Option<Dwarf<Slice<'a>>> {
+        let files = self.files?;
+        let package = self.package.get_or_insert_with(|| files.package());
+        if let Some(unit) =
+            package.as_ref().and_then(|package| package.find_cu(load.dwo_id, &load.parent).ok()?)
+        {
+            return Some(unit);
+        }
+        let directory = load.comp_dir.as_ref().map(|directory| directory.slice());
+        files.unit(load.dwo_id, directory, load.path.as_ref()?.slice(), &load.parent)
+    }
 }
 
 #[cfg(test)]

@@ -92,6 +92,20 @@ fn line(warning: &Warning) -> String {
         Warning::MoreWithoutSymbols { binaries } => {
             format!("no symbols for {binaries} more binaries")
         }
+        Warning::MissingUnits { binary, file, files } => {
+            let others = match files - 1 {
+                0 => String::new(),
+                1 => " and one more file".to_owned(),
+                more => format!(" and {more} more files"),
+            };
+            let binary = binary.exact();
+            format!(
+                "inlined functions of {binary} have no names where its debug information lies in {}{others}: not found, \
+                 or of another build (keep .dwo files where the compiler wrote them or beside the binary, or make \
+                 {binary}.dwp: dwp -e {binary})",
+                file.exact()
+            )
+        }
         Warning::PeriodOverflow => {
             format!("{} (a corrupt recording?)", line(&Warning::MergedPeriodOverflow))
         }
