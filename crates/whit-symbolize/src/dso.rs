@@ -8,7 +8,7 @@ use whit_unwind::{Bias, ModuleUnwindInfo};
 
 use crate::companion::has_symtab;
 use crate::config::SymbolizerConfig;
-use crate::debug_sections::{DebugSections, endian_of};
+use crate::debug_sections::DebugSections;
 use crate::demangle::demangle;
 use crate::dso_spec::DsoSpec;
 use crate::dwarf::{DebugInfo, DwarfFrame, SourceLocation};
@@ -16,6 +16,7 @@ use crate::jitdump::JitDump;
 use crate::mini_debug_info;
 use crate::reason::Reason;
 use crate::resolution::{InlinedFrame, Resolution, SymbolRef};
+use crate::section_map::endian_of;
 use crate::split_files::{MissingUnits, SplitFiles};
 use crate::symbol_table::{FoundSymbol, SymbolSource, SymbolTable};
 use whit_elf::ElfImage;

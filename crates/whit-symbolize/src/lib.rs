@@ -67,6 +67,7 @@ mod read_file;
 mod reason;
 mod recorded_file;
 mod resolution;
+mod section_map;
 mod split_files;
 mod symbol_table;
 mod symbolizer;

@@ -11,8 +11,8 @@ use elsa::sync::FrozenVec;
 use gimli::{DwarfPackage, DwoId, EndianSlice, RunTimeEndian, SectionId, UnitType};
 
 use crate::companion::DebugDirs;
-use crate::debug_sections::{SectionMap, Slice, sections_of};
 use crate::dso_spec::DsoSpec;
+use crate::section_map::{SectionMap, Slice, sections_of};
 
 type Dwarf<'a> = gimli::Dwarf<Slice<'a>>;
 
@@ -55,7 +55,7 @@ const OF_PACKAGE: [SectionId; 13] = [
 pub struct MissingUnits {
     /// Some of the files, as the binary names them.
     pub named: Vec<Arc<Path>>,
-    /// All of them.
+    /// The number of files that were not found.
     pub count: usize,
 }
 

@@ -18,7 +18,8 @@ use addr2line::{FrameIter, LookupContinuation, LookupResult, SplitDwarfLoad};
 use gimli::{DebugAranges, DebugInfoOffset, Dwarf, DwarfPackage, SectionId};
 use rustc_hash::FxHashMap;
 
-use crate::debug_sections::{DebugSections, Slice};
+use crate::debug_sections::DebugSections;
+use crate::section_map::Slice;
 use crate::split_files::SplitFiles;
 use crate::unit_index::{UnitIndex, may_refer_to_other_units};
 

@@ -71,7 +71,7 @@ fn tool(name: &str, arguments: &[&str], here: &Path) {
     run::succeed(Command::new(name).args(arguments).current_dir(here));
 }
 
-/// A folder of its own for each form, in which the compiler leaves what it leaves.
+/// One form of a program. Each has a folder of its own.
 struct Form {
     name: &'static str,
     program: PathBuf,

@@ -52,7 +52,7 @@ fn mangled_names(library: &Path) -> BTreeSet<String> {
     names.filter(|name| name.starts_with("_Z") && !name.contains('@')).map(str::to_owned).collect()
 }
 
-/// What `c++filt` makes of the names, without parameters and result.
+/// The names as `c++filt` reads them, without parameters and result.
 fn by_cxxfilt(names: &BTreeSet<String>) -> Option<Vec<String>> {
     let mut child = Command::new("c++filt")
         .arg("-p")
@@ -116,8 +116,8 @@ fn no_name_of_the_compilers_libraries_stays_mangled() {
         }
     }
     println!("{same} names are the same, {} are not", others.len());
-    // Some 6 of 1,000 are readable, but worded in another way: function pointers in template arguments have
-    // no second parentheses, `auto` of closures another form, and the parser puts the `&` or `const` of some
+    // Some 6 of 1,000 are readable, but worded in another way. Function pointers in template arguments have no
+    // second parentheses, and `auto` of closures has another form. The parser puts the `&` or `const` of some
     // nested types in front of their last part.
     assert!(
         others.len() * 100 <= same,
