@@ -3,7 +3,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
@@ -377,18 +377,18 @@ fn a_program_that_was_deleted_and_has_ended_keeps_its_names() {
 fn copies_of_processes_without_samples_are_not_made() {
     check("kept_sampled_only", || {
         let place = Place::with("service")?;
-        // It maps its binaries, and then sleeps.
-        let sleeper = place.path("app/sleeper");
-        std::fs::copy("/bin/sleep", &sleeper).expect("copy a program");
-        let mut asleep = command(&sleeper);
-        let mut asleep = asleep.arg("60").spawn().expect("start a program");
+        // It maps its binaries, and then waits for its input.
+        let waiting = place.path("app/waiting");
+        std::fs::copy("/bin/cat", &waiting).expect("copy a program");
+        let mut asleep = command(&waiting);
+        let mut asleep = asleep.stdin(Stdio::piped()).spawn().expect("start a program");
         let said = place.record(whit(), &["-a", "-e", "cpu-clock:u"], &["sleep", "1"]);
         asleep.kill().expect("end it");
         asleep.wait().expect("wait for it");
         said?;
         let below = place.directory.path().strip_prefix("/").expect("an absolute path");
         assert!(place.path("home/.debug").is_dir());
-        assert!(!place.path("home/.debug").join(below).join("app/sleeper").exists());
+        assert!(!place.path("home/.debug").join(below).join("app/waiting").exists());
         Ok(())
     });
 }
