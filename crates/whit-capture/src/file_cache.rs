@@ -62,7 +62,7 @@ pub struct FileCache {
     /// The processes that mapped them before the recording began.
     mappers: Mutex<HashMap<FileId, Mappers>>,
     is_cut: AtomicBool,
-    /// Number of files that are or were held open.
+    /// Number of files that are held open.
     held: AtomicUsize,
     /// Descriptors below this number may be held; 0 holds none.
     held_below: u64,
@@ -142,8 +142,12 @@ impl FileCache {
     fn may_hold(&self, reach: Reach, file: &File) -> bool {
         let most = if reach == Reach::ByPath { HELD_BY_PATH_MAX } else { HELD_MAX };
         (file.as_raw_fd() as u64) < self.held_below
-            && self.held.load(Ordering::Relaxed) < most
-            && self.held.fetch_add(1, Ordering::Relaxed) < most
+            && self
+                .held
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| {
+                    (held < most).then_some(held + 1)
+                })
+                .is_ok()
     }
 
     /// Whether there were more files than are remembered.
@@ -209,8 +213,12 @@ impl FileCache {
         wanted.sort_by_key(|(reach, id, opened)| (*reach, opened.found.size_bytes, *id));
         for (_, id, opened) in wanted {
             let file = MappedFile { id, path: opened.path.to_vec(), found: Ok(opened.found) };
-            let source = || opened.held.take().or_else(|| opened.open_again(roots, id));
+            let held = || opened.held.as_ref()?.try_clone().ok();
+            let source = || held().or_else(|| opened.open_again(roots, id));
             opened.found.is_kept = kept.keep(&file, source);
+            if opened.found.is_kept && opened.held.take().is_some() {
+                self.held.fetch_sub(1, Ordering::Relaxed);
+            }
         }
     }
 

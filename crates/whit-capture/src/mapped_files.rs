@@ -29,7 +29,7 @@ pub(crate) struct MappedPath {
     /// The first process may be a service that runs on, the last one may be the only one left.
     pub(crate) first: Mapper,
     pub(crate) last: Mapper,
-    /// All of them.
+    /// All processes that map it.
     pub(crate) mappers: Mappers,
 }
 

@@ -279,7 +279,7 @@ impl RingDrainer {
         all
     }
 
-    /// Files that no ring had told of before the last call.
+    /// Files that are new in records of the rings since the last call.
     pub(crate) fn take_fresh_files(&mut self) -> impl Iterator<Item = FreshFile> {
         let rings = self.groups.iter_mut().flat_map(|group| &mut group.rings);
         rings.flat_map(|watched| watched.watch.mapped.take_fresh())

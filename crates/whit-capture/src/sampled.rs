@@ -92,12 +92,12 @@ pub(crate) struct Mappers {
 }
 
 impl Mappers {
-    /// One.
+    /// A file that one process maps.
     pub(crate) fn of(pid: i32) -> Mappers {
         Mappers { pids: vec![pid as u32], is_cut: false }
     }
 
-    /// One more.
+    /// Adds a process.
     pub(crate) fn add(&mut self, pid: i32) {
         let pid = pid as u32;
         if self.is_cut || self.pids.contains(&pid) {
@@ -110,7 +110,7 @@ impl Mappers {
         }
     }
 
-    /// All of another ring.
+    /// Adds those that another ring names.
     pub(crate) fn merge(&mut self, other: &Mappers) {
         self.is_cut |= other.is_cut;
         other.pids.iter().for_each(|pid| self.add(*pid as i32));

@@ -60,7 +60,7 @@ impl Store {
             }
             match self.copy_of(name) {
                 Some(copy) if !name.as_bytes().ends_with(PART.as_bytes()) => copies.push(copy),
-                // Whatever else is there is not whit's.
+                // Nothing else belongs there.
                 _ => drop(unlinkat(&self.kept, name, AtFlags::empty())),
             }
         }

@@ -143,7 +143,7 @@ fn a_file_that_was_written_since_is_not_copied() {
     let mut file = described("/opt/x", &elf(&[1, 2, 3, 4], b""));
     file.0.write_all(b"more").unwrap();
     assert!(!keep(&mut kept, &file) && kept.counts.gone == 1);
-    // Of the same size and time, but with another build id: what was described was never there.
+    // The size and the time are right, and the build id is another one.
     let mut lying = described("/opt/x", &elf(&[1, 2, 3, 4], b""));
     if let Ok(found) = &mut lying.1.found {
         found.build_id = BuildId::new(&[7; 4]);
