@@ -3,14 +3,16 @@
 
 use std::collections::HashMap;
 use std::fs::File;
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use whit_host::roots::Roots;
 use whit_perfdata::mapped_file::{FoundFile, MappedFile};
+use whit_sys::limit::Limit;
 use whit_sys::maps::MapsLine;
 use whit_sys::process_files::{DELETED, Identity, WantedFile, stated_id};
 use whit_types::{BuildId, FileId, OpenFailure};
@@ -18,11 +20,16 @@ use whit_types::{BuildId, FileId, OpenFailure};
 use crate::build_id;
 use crate::kept_files::KeptFiles;
 use crate::mapped_files::{FILES_MAX, MappedFiles, Mapper};
+use crate::sampled::Mappers;
 
 /// A file that cannot be opened is tried through so many processes: one may have ended meanwhile.
 const OPEN_ATTEMPTS_MAX: u8 = 3;
-/// Deleted files that are held open: who maps them may have ended when copies are made.
-const HELD_MAX: usize = 64;
+/// Files that are held open, since those who map them may have ended when copies are made: those that nobody can
+/// open by their paths, and others.
+const HELD_MAX: usize = 192;
+const HELD_BY_PATH_MAX: usize = 64;
+/// Descriptors that are left for everything else.
+const FREE_DESCRIPTORS: u64 = 128;
 /// Nanoseconds of a second.
 const SECOND_NS: i64 = 1_000_000_000;
 
@@ -52,21 +59,46 @@ enum Known {
 #[derive(Debug, Default)]
 pub struct FileCache {
     files: Mutex<HashMap<FileId, Known>>,
+    /// The processes that mapped them before the recording began.
+    mappers: Mutex<HashMap<FileId, Mappers>>,
     is_cut: AtomicBool,
+    /// Number of files that are held open.
+    held: AtomicUsize,
+    /// Descriptors below this number may be held; 0 holds none.
+    held_below: u64,
 }
 
 impl FileCache {
+    /// For copies at the end: files are held open.
+    pub(crate) fn for_copies() -> FileCache {
+        let descriptors = Limit::OpenFiles.get().soft.unwrap_or(u64::MAX);
+        let held_below = descriptors.saturating_sub(FREE_DESCRIPTORS);
+        FileCache { held_below, ..FileCache::default() }
+    }
+
     /// The build id of the file behind a mapping of process `pid`; `None` where it has none, or
     /// cannot be opened.
     pub fn build_id(&self, roots: &Roots, pid: i32, map: &MapsLine<'_>) -> Option<BuildId> {
         if !map.is_file() {
             return None;
         }
-        self.look_at(roots, map.file_id(), map.path, &Mapper { pid, range: map.range() })
+        let id = map.file_id();
+        let mut mappers = self.mappers.lock().unwrap_or_else(PoisonError::into_inner);
+        if mappers.len() < FILES_MAX || mappers.contains_key(&id) {
+            mappers.entry(id).or_default().add(pid);
+        }
+        drop(mappers);
+        self.look_at(roots, id, map.path, &Mapper { pid, range: map.range() })
     }
 
     /// Opens a file, unless that was done before; gives its build id.
-    fn look_at(&self, roots: &Roots, id: FileId, path: &[u8], through: &Mapper) -> Option<BuildId> {
+    pub(crate) fn look_at(
+        &self,
+        roots: &Roots,
+        id: FileId,
+        path: &[u8],
+        through: &Mapper,
+    ) -> Option<BuildId> {
         let attempts = match self.lock().get(&id) {
             Some(Known::Opened(known)) => return known.found.build_id,
             Some(Known::Unopened { attempts: OPEN_ATTEMPTS_MAX.., .. }) => return None,
@@ -89,18 +121,33 @@ impl FileCache {
     }
 
     fn insert(&self, id: FileId, mut known: Known) {
-        let mut files = self.lock();
-        if let Known::Opened(opened) = &mut known
-            && files.values().filter(|known| known.holds()).count() >= HELD_MAX
-        {
-            opened.held = None;
+        if let Known::Opened(opened) = &mut known {
+            opened.held = opened.held.take().filter(|_| self.held_below > 0);
+            if let Some(file) = &opened.held
+                && !self.may_hold(opened.reach(), file)
+            {
+                opened.held = None;
+            }
         }
+        let mut files = self.lock();
         if files.len() < FILES_MAX || files.contains_key(&id) {
             files.insert(id, known);
         } else {
             // It is opened again for the next mapping, and not described.
             self.is_cut.store(true, Ordering::Relaxed);
         }
+    }
+
+    /// Whether one more file may be held open; it counts from then on.
+    fn may_hold(&self, reach: Reach, file: &File) -> bool {
+        let most = if reach == Reach::ByPath { HELD_BY_PATH_MAX } else { HELD_MAX };
+        (file.as_raw_fd() as u64) < self.held_below
+            && self
+                .held
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| {
+                    (held < most).then_some(held + 1)
+                })
+                .is_ok()
     }
 
     /// Whether there were more files than are remembered.
@@ -124,35 +171,55 @@ impl FileCache {
         build_ids
     }
 
-    /// All files as the recording describes them, by path. Copies binaries that nobody can open by their paths
-    /// into `kept`.
+    /// All files as the recording describes them, by path. Copies binaries into `kept` that processes with samples
+    /// map.
     pub(crate) fn describe(
         &self,
         roots: &Roots,
-        mut kept: Option<&mut KeptFiles>,
+        kept: Option<&mut KeptFiles>,
+        mapped: &MappedFiles,
     ) -> Vec<MappedFile> {
         let mut files = self.lock();
-        let mut described: Vec<_> =
-            files.iter_mut().map(|(id, known)| (known.describe(*id), known)).collect();
-        // Deleted files first, then the smallest ones, up to the bound.
-        described.sort_by_key(|(file, _)| {
-            let size_bytes = file.found.map_or(0, |found| found.size_bytes);
-            (!file.path.ends_with(DELETED), size_bytes)
-        });
-        for (file, known) in &mut described {
-            if let (Some(kept), Known::Opened(opened), Ok(found)) =
-                (&mut kept, &mut *known, &mut file.found)
-                && !found.is_kept
-                && opened.needs_copy()
-                && let Some(source) = opened.source(roots, file.id)
-            {
-                opened.found.is_kept = kept.keep(&source, file);
-                file.found = Ok(opened.found);
-            }
+        if let Some(kept) = kept {
+            self.keep(roots, kept, &mut files, mapped);
         }
-        let mut files: Vec<_> = described.into_iter().map(|(file, _)| file).collect();
+        let mut files: Vec<_> = files.iter().map(|(id, known)| known.describe(*id)).collect();
         files.sort_by(|a, b| (&a.path, a.id).cmp(&(&b.path, b.id)));
         files
+    }
+
+    /// Copies files: deleted ones first, then those that cannot be opened by their paths; of each kind, the smallest
+    /// ones first, up to the bound.
+    fn keep(
+        &self,
+        roots: &Roots,
+        kept: &mut KeptFiles,
+        files: &mut HashMap<FileId, Known>,
+        mapped: &MappedFiles,
+    ) {
+        let sampled = mapped.processes.clone().with_ancestors();
+        let before = self.mappers.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_sampled = |id| {
+            let meanwhile = mapped.get(id).map(|file| &file.mappers);
+            before.get(id).into_iter().chain(meanwhile).any(|mappers| sampled.has_any(mappers))
+        };
+        let opened = files.iter_mut().filter_map(|(id, known)| match known {
+            Known::Opened(opened) if opened.found.is_elf && !opened.found.is_kept => {
+                is_sampled(id).then_some((*id, opened))
+            }
+            _ => None,
+        });
+        let mut wanted: Vec<_> = opened.map(|(id, opened)| (opened.reach(), id, opened)).collect();
+        wanted.sort_by_key(|(reach, id, opened)| (*reach, opened.found.size_bytes, *id));
+        for (_, id, opened) in wanted {
+            let file = MappedFile { id, path: opened.path.to_vec(), found: Ok(opened.found) };
+            let held = || opened.held.as_ref()?.try_clone().ok();
+            let source = || held().or_else(|| opened.open_again(roots, id));
+            opened.found.is_kept = kept.keep(&file, source);
+            if opened.found.is_kept && opened.held.take().is_some() {
+                self.held.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<FileId, Known>> {
@@ -176,10 +243,6 @@ impl Mapper {
 }
 
 impl Known {
-    fn holds(&self) -> bool {
-        matches!(self, Known::Opened(opened) if opened.held.is_some())
-    }
-
     fn describe(&self, id: FileId) -> MappedFile {
         match self {
             Known::Opened(opened) => {
@@ -192,17 +255,30 @@ impl Known {
     }
 }
 
+/// How a reader of the recording may reach a file.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Reach {
+    Deleted,
+    /// Another file, or none, is at the path.
+    Elsewhere,
+    ByPath,
+}
+
 impl Opened {
-    /// Whether it is a binary that readers of the recording will not find at its path.
-    fn needs_copy(&self) -> bool {
+    fn reach(&self) -> Reach {
         let path = Path::new(std::ffi::OsStr::from_bytes(&self.path));
-        let is_there = || path.metadata().is_ok_and(|there| stated_id(&there) == self.stated);
-        self.found.is_elf && (self.path.ends_with(DELETED) || !is_there())
+        if self.path.ends_with(DELETED) {
+            Reach::Deleted
+        } else if path.metadata().is_ok_and(|there| stated_id(&there) == self.stated) {
+            Reach::ByPath
+        } else {
+            Reach::Elsewhere
+        }
     }
 
     /// The file itself, if it still can be had.
-    fn source(&mut self, roots: &Roots, id: FileId) -> Option<File> {
-        self.held.take().or_else(|| self.through.open(roots, id, &self.path).ok())
+    fn open_again(&self, roots: &Roots, id: FileId) -> Option<File> {
+        self.through.open(roots, id, &self.path).ok()
     }
 }
 
@@ -219,7 +295,7 @@ fn describe(file: File, path: &[u8], through: &Mapper) -> Result<Opened, OpenFai
         is_kept: false,
     };
     let stated = stated_id(&metadata);
-    let held = Some(file).filter(|_| identity.is_some() && path.ends_with(DELETED));
+    let held = Some(file).filter(|_| identity.is_some());
     let through = through.clone();
     Ok(Opened { path: path.into(), found, stated, through, held })
 }
@@ -227,6 +303,7 @@ fn describe(file: File, path: &[u8], through: &Mapper) -> Result<Opened, OpenFai
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kept_files::KeptFilesPlan;
     use whit_perfdata::record::{PROT_EXEC, misc};
     use whit_sys::MappedFile as Map;
 
@@ -247,8 +324,8 @@ mod tests {
         let map = MapsLine::parse(line.as_bytes()).unwrap();
         assert_eq!(cache.build_id(&roots, whit_sys::system::pid(), &map), own_build_id());
         let home = tempfile::tempdir().unwrap();
-        let mut kept = KeptFiles::new(home.path().join(".debug"));
-        let files = cache.describe(&roots, Some(&mut kept));
+        let mut kept = KeptFiles::new(KeptFilesPlan::new(home.path().join(".debug")));
+        let files = cache.describe(&roots, Some(&mut kept), &MappedFiles::default());
         let exe = std::env::current_exe().unwrap().metadata().unwrap();
         let [MappedFile { id, path, found: Ok(found) }] = &files[..] else { panic!("{files:?}") };
         assert_eq!((*id, &path[..]), (map.file_id(), map.path));
@@ -327,12 +404,13 @@ mod tests {
         all.merge(&mapped);
         let cache = FileCache::default();
         let ids = cache.complete(&roots, &all);
-        let mut kept = KeptFiles::new(dir.path().join(".debug"));
-        let files = cache.describe(&roots, Some(&mut kept));
+        all.processes.note(whit_sys::system::pid() as u32);
+        let mut kept = KeptFiles::new(KeptFilesPlan::new(dir.path().join(".debug")));
+        let files = cache.describe(&roots, Some(&mut kept), &all);
         assert_eq!(files.len(), 4, "{files:?}");
         let find = |id| files.iter().find(|file| file.id == id).unwrap().found;
         assert_eq!(find(FileId { inode: 1, ..of_data }), Err(OpenFailure::Replaced));
-        assert!(find(of_exe).is_ok_and(|found| !found.is_kept && found.build_id == own_build_id()));
+        assert!(find(of_exe).is_ok_and(|found| found.is_kept && found.build_id == own_build_id()));
         assert!(find(of_data).is_ok_and(|found| !found.is_kept && found.build_id.is_none()));
         let own = own_build_id().unwrap();
         match find(of_deleted) {

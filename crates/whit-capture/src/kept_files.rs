@@ -1,77 +1,108 @@
-//! Copies of binaries that nobody will be able to open by their paths: deleted ones, and those of other mount
-//! namespaces. Without, a report has neither their names nor, for dumped stacks, how to unwind through them.
+//! Copies of binaries, so that a recording has its names and chains as long as the copies are there: programs are
+//! built anew, packages are upgraded, containers end.
 //!
 //! They go where perf keeps binaries and where perf and whit look for them: `~/.debug/.build-id/ab/cdef…/elf`,
 //! which is a link into `~/.debug/PATH/BUILD-ID`. Those without a build id have a place of whit's own there.
 //!
-//! Paths come from processes, which are hostile, and root's recorder may find the user's directory in place of
-//! its own: nothing is written but below directories that belong to the recorder's user, and no link is followed
-//! there.
+//! A copy shares its blocks with the file where the file system can do that (`FICLONE`: btrfs, XFS). It is never a
+//! hard link, as perf makes them: a program that is written into the same inode would change the copy with it.
+//!
+//! perf's copies are used, and never removed. Those of whit have a bound, and the ones that no recording used for
+//! the longest time go first.
 
-use std::ffi::OsStr;
+mod evict;
+mod store;
+
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
-use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Component, Path, PathBuf};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
 
-use rustix::fs::{
-    AtFlags, CWD, Mode, OFlags, fstat, mkdirat, openat, readlinkat, renameat, statat, symlinkat,
-    unlinkat,
-};
-use rustix::io::Errno;
-use whit_elf::{KEPT_NAME, kept_directory};
-use whit_perfdata::mapped_file::MappedFile;
-use whit_sys::process_files::DELETED;
+use whit_elf::kept_directory;
+use whit_perfdata::mapped_file::{FoundFile, MappedFile};
 use whit_types::BuildId;
 
-/// Most that the copies of one recording take.
-pub(crate) const KEPT_MAX_BYTES: u64 = 256 << 20;
-/// Only the owner may see which binaries ran.
-const DIRECTORY_MODE: Mode = Mode::RWXU;
-const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
-/// Where copies are looked for by build id.
-const BY_BUILD_ID: &str = ".build-id";
+use crate::build_id;
+pub(crate) use store::Kind;
+use store::{Place, Store, below};
+
+/// Most bytes that one recording copies. A second or so of copying, once for each build.
+pub(crate) const KEPT_MAX_BYTES: u64 = 1 << 30;
+/// Most bytes that all copies of whit's in a cache take, unless the user says otherwise.
+pub const KEPT_FILES_MAX_BYTES: u64 = 4 << 30;
+/// So much of a file system stays free: one part of so many, and no more than this.
+const FREE_SHARE: u64 = 20;
+const FREE_MAX_BYTES: u64 = 1 << 30;
+/// Nanoseconds of a second.
+const SECOND_NS: i64 = 1_000_000_000;
+
+/// Where copies go, and how many bytes they may have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptFilesPlan {
+    /// perf's cache of binaries.
+    pub directory: PathBuf,
+    /// Most bytes that all copies of whit's take there.
+    pub max_bytes: u64,
+}
+
+impl KeptFilesPlan {
+    /// In a directory, with the default bound.
+    pub fn new(directory: PathBuf) -> KeptFilesPlan {
+        KeptFilesPlan { directory, max_bytes: KEPT_FILES_MAX_BYTES }
+    }
+}
 
 /// Takes copies.
 #[derive(Debug)]
 pub(crate) struct KeptFiles {
-    cache: PathBuf,
+    plan: KeptFilesPlan,
+    store: Option<io::Result<Store>>,
     left_bytes: u64,
+    begin: Instant,
     pub(crate) counts: KeptCounts,
 }
 
 /// Counts of binaries that need a copy.
 #[derive(Debug, Default)]
 pub(crate) struct KeptCounts {
+    /// Binaries that have a copy.
+    pub(crate) kept: u64,
     /// Copies that were made, and their bytes.
     pub(crate) copied: u64,
     pub(crate) copied_bytes: u64,
-    /// Binaries beyond [`KEPT_MAX_BYTES`].
+    /// Binaries beyond [`KEPT_MAX_BYTES`], or beyond the space of the file system.
     pub(crate) without_room: u64,
+    /// Binaries that could not be opened any more.
+    pub(crate) gone: u64,
+    /// Copies that went for the new ones, and their bytes.
+    pub(crate) evicted: u64,
+    pub(crate) evicted_bytes: u64,
     /// Why the first was not copied that might have been.
     pub(crate) failed: Option<io::Error>,
+    /// Time that all of it took.
+    pub(crate) time_ns: u64,
 }
 
 impl KeptFiles {
-    /// Copies go below `cache`, which is made if need be.
-    pub(crate) fn new(cache: PathBuf) -> KeptFiles {
-        KeptFiles { cache, left_bytes: KEPT_MAX_BYTES, counts: KeptCounts::default() }
+    /// Nothing is made before the first copy.
+    pub(crate) fn new(plan: KeptFilesPlan) -> KeptFiles {
+        let left_bytes = KEPT_MAX_BYTES.min(plan.max_bytes);
+        let (counts, begin) = (KeptCounts::default(), Instant::now());
+        KeptFiles { plan, store: None, left_bytes, begin, counts }
     }
 
-    /// Has a copy of `file`, which is the one that `description` says. Whether there is one.
-    pub(crate) fn keep(&mut self, file: &File, description: &MappedFile) -> bool {
-        let Ok(found) = &description.found else { return false };
-        if found.size_bytes > self.left_bytes {
-            self.counts.without_room += 1;
-            return false;
-        }
-        match self.copy(file, description) {
-            Ok(copied_bytes) => {
-                self.left_bytes -= copied_bytes;
-                self.counts.copied += u64::from(copied_bytes > 0);
-                self.counts.copied_bytes += copied_bytes;
-                true
+    /// Has a copy of the file that `description` says; `source` opens it. Whether there is one.
+    pub(crate) fn keep(
+        &mut self,
+        description: &MappedFile,
+        source: impl FnOnce() -> Option<File>,
+    ) -> bool {
+        let result = self.try_keep(description, source);
+        match result {
+            Ok(is_kept) => {
+                self.counts.kept += u64::from(is_kept);
+                is_kept
             }
             Err(error) => {
                 self.counts.failed.get_or_insert(error);
@@ -80,215 +111,110 @@ impl KeptFiles {
         }
     }
 
-    /// Gives the bytes that were copied: none where there is a copy already.
-    fn copy(&self, file: &File, description: &MappedFile) -> io::Result<u64> {
+    fn try_keep(
+        &mut self,
+        description: &MappedFile,
+        source: impl FnOnce() -> Option<File>,
+    ) -> io::Result<bool> {
         let found = description.found.map_err(|_| io::ErrorKind::NotFound)?;
-        let stamp = description.stamp().ok_or(io::ErrorKind::NotFound)?;
-        let path = match found.build_id {
-            Some(id) => below(&description.path)?.join(id.to_string()),
-            None => kept_directory(&stamp),
+        let place = place(description, &found)?;
+        if self.store()?.has(&place, found.size_bytes) {
+            self.store()?.touch(&place);
+            return Ok(true);
+        }
+        if found.size_bytes > self.left_bytes || !self.store()?.has_room(found.size_bytes) {
+            self.counts.without_room += 1;
+            return Ok(false);
+        }
+        let Some(file) = source().filter(|file| is_as_found(file, &found)) else {
+            self.counts.gone += 1;
+            return Ok(false);
         };
-        let base = self.base()?;
-        let directory = enter(&base, &path)?;
-        let flags = AtFlags::SYMLINK_NOFOLLOW;
-        let is_whole = statat(&directory, KEPT_NAME, flags)
-            .is_ok_and(|copy| copy.st_size as u64 == found.size_bytes);
-        if !is_whole {
-            write(&directory, file, found.size_bytes)?;
+        // It may be written while it is copied.
+        let is_right = |copy: &File| {
+            let id = build_id::of(copy).flatten();
+            is_as_found(&file, &found) && id == found.build_id
+        };
+        if !self.store()?.copy(&place, &file, found.size_bytes, is_right)? {
+            self.counts.gone += 1;
+            return Ok(false);
         }
-        if let Some(id) = found.build_id {
-            link(&base, id, &path)?;
-        }
-        Ok(if is_whole { 0 } else { found.size_bytes })
+        self.count_copy(found.size_bytes);
+        Ok(true)
     }
 
-    /// The cache, if it belongs to this user, or may be made in a directory that does.
-    fn base(&self) -> io::Result<OwnedFd> {
-        if let Some(home) = self.cache.parent() {
-            let name = self.cache.file_name().unwrap_or_default();
-            match own_directory(CWD, home, OFlags::empty()) {
-                Ok(home) => make(&home, name)?,
-                Err(_) if self.cache.is_dir() => {}
-                Err(error) => return Err(error),
+    /// Has a copy of an image that the kernel made, under the name that perf gives it.
+    pub(crate) fn keep_image(&mut self, kind: Kind, id: BuildId, image: &[u8]) {
+        let place = Place::of_image(kind, id);
+        let kept = self.store().and_then(|store| {
+            let is_there = store.has(&place, image.len() as u64);
+            if !is_there {
+                store.write(&place, image)?;
+            }
+            Ok(is_there)
+        });
+        match kept {
+            Ok(true) => {}
+            Ok(false) => self.count_copy(image.len() as u64),
+            Err(error) => {
+                self.counts.failed.get_or_insert(error);
             }
         }
-        own_directory(CWD, &self.cache, OFlags::empty())
+    }
+
+    /// Makes room for the new copies, and gives the counts.
+    pub(crate) fn finish(mut self) -> KeptCounts {
+        if self.counts.copied > 0
+            && let Some(Ok(store)) = &self.store
+        {
+            match store.evict(self.plan.max_bytes) {
+                Ok((evicted, bytes)) => {
+                    self.counts.evicted = evicted;
+                    self.counts.evicted_bytes = bytes;
+                }
+                Err(error) => {
+                    self.counts.failed.get_or_insert(error);
+                }
+            }
+        }
+        self.counts.time_ns = self.begin.elapsed().as_nanos() as u64;
+        self.counts
+    }
+
+    fn count_copy(&mut self, size_bytes: u64) {
+        self.left_bytes = self.left_bytes.saturating_sub(size_bytes);
+        self.counts.copied += 1;
+        self.counts.copied_bytes += size_bytes;
+    }
+
+    fn store(&mut self) -> io::Result<&Store> {
+        let store = self.store.get_or_insert_with(|| Store::open(&self.plan.directory));
+        store.as_ref().map_err(|error| io::Error::new(error.kind(), error.to_string()))
     }
 }
 
-/// Opens a directory, if it belongs to this user.
-fn own_directory(
-    parent: impl std::os::fd::AsFd,
-    path: impl rustix::path::Arg,
-    flags: OFlags,
-) -> io::Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | flags;
-    let directory = openat(parent, path, flags, Mode::empty())?;
-    let owner = fstat(&directory)?.st_uid;
-    if owner != rustix::process::geteuid().as_raw() {
-        let reason = "a directory of the cache for binaries belongs to another user";
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, reason));
-    }
-    Ok(directory)
-}
-
-fn make(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
-    match mkdirat(parent, name, DIRECTORY_MODE) {
-        Ok(()) | Err(Errno::EXIST) => Ok(()),
-        Err(error) => Err(error.into()),
+fn place(description: &MappedFile, found: &FoundFile) -> io::Result<Place> {
+    match found.build_id {
+        Some(id) => Ok(Place::of_binary(below(&description.path)?, id)),
+        None => {
+            let stamp = description.stamp().ok_or(io::ErrorKind::NotFound)?;
+            Ok(Place::without_id(kept_directory(&stamp)))
+        }
     }
 }
 
-/// Goes down a path of plain names, and makes missing folders.
-fn enter(base: &OwnedFd, path: &Path) -> io::Result<OwnedFd> {
-    let mut directory = base.try_clone()?;
-    for component in path.components() {
-        let Component::Normal(name) = component else {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "a path that leads back"));
-        };
-        make(&directory, name)?;
-        directory = own_directory(&directory, name, OFlags::NOFOLLOW)?;
-    }
-    Ok(directory)
+/// Whether nobody has written the file since the recorder looked at it.
+fn is_as_found(file: &File, found: &FoundFile) -> bool {
+    let Ok(metadata) = file.metadata() else { return false };
+    let modified_ns =
+        metadata.mtime().saturating_mul(SECOND_NS).saturating_add(metadata.mtime_nsec());
+    (metadata.len(), modified_ns.max(0) as u64) == (found.size_bytes, found.modified_ns)
 }
 
-/// The path of a mapped file, below the cache.
-fn below(path: &[u8]) -> io::Result<PathBuf> {
-    let path = path.strip_suffix(DELETED).unwrap_or(path);
-    let names = path.strip_prefix(b"/").ok_or(io::ErrorKind::InvalidInput)?;
-    Ok(PathBuf::from(OsStr::from_bytes(names)))
-}
-
-/// Readers see a whole copy or none.
-fn write(directory: &OwnedFd, file: &File, size_bytes: u64) -> io::Result<()> {
-    // Another recorder may copy the same.
-    let part = format!("{KEPT_NAME}.{}.part", whit_sys::system::pid());
-    let _ = unlinkat(directory, &part, AtFlags::empty());
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut copy = File::from(openat(directory, &part, flags, FILE_MODE)?);
-    let mut source = file;
-    source.seek(SeekFrom::Start(0))?;
-    let copied = io::copy(&mut source.take(size_bytes), &mut copy).and_then(|copied| {
-        // It may have been cut meanwhile.
-        if copied == size_bytes { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
-    });
-    let moved = copied.and_then(|()| Ok(renameat(directory, &part, directory, KEPT_NAME)?));
-    moved.inspect_err(|_| {
-        let _ = unlinkat(directory, &part, AtFlags::empty());
-    })
-}
-
-/// `.build-id/ab/cdef…`, which leads to the directory of the copy.
-fn link(base: &OwnedFd, id: BuildId, path: &Path) -> io::Result<()> {
-    let hex = id.to_string();
-    let (first, rest) = hex.split_at(2.min(hex.len()));
-    let directory = enter(base, &Path::new(BY_BUILD_ID).join(first))?;
-    let target = Path::new("../..").join(path);
-    match symlinkat(&target, &directory, rest) {
-        Err(Errno::EXIST) => {}
-        done => return Ok(done?),
-    }
-    // One that leads nowhere is left of a copy that was removed.
-    let is_there = statat(&directory, Path::new(rest).join(KEPT_NAME), AtFlags::empty()).is_ok();
-    if !is_there && readlinkat(&directory, rest, []).is_ok() {
-        unlinkat(&directory, rest, AtFlags::empty())?;
-        symlinkat(&target, &directory, rest)?;
-    }
-    Ok(())
+/// Whether a path is one of plain names.
+fn is_plain(path: &Path) -> bool {
+    path.components().all(|component| matches!(component, std::path::Component::Normal(_)))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::io::Write;
-    use std::os::unix::fs::{PermissionsExt, symlink};
-
-    use whit_perfdata::mapped_file::FoundFile;
-    use whit_types::{FileId, OpenFailure};
-
-    fn described(path: &str, contents: &[u8], id: Option<&[u8]>) -> (File, MappedFile) {
-        let mut file = tempfile::tempfile().unwrap();
-        file.write_all(contents).unwrap();
-        let found = FoundFile {
-            size_bytes: contents.len() as u64,
-            modified_ns: 5,
-            build_id: id.and_then(BuildId::new),
-            is_elf: true,
-            is_kept: false,
-        };
-        let id = FileId { device: (8, 1), inode: 7 };
-        (file, MappedFile { id, path: path.into(), found: Ok(found) })
-    }
-
-    #[test]
-    fn copies_are_where_perf_looks_for_them() {
-        let home = tempfile::tempdir().unwrap();
-        let cache = home.path().join(".debug");
-        let mut kept = KeptFiles::new(cache.clone());
-        let (file, named) = described("/opt/a b (deleted)", b"contents", Some(&[0xab, 0xcd, 0xef]));
-        assert!(kept.keep(&file, &named));
-        let copy = cache.join("opt/a b/abcdef/elf");
-        assert_eq!(std::fs::read(&copy).unwrap(), b"contents");
-        assert_eq!(copy.metadata().unwrap().permissions().mode() & 0o777, 0o600);
-        let by_id = cache.join(".build-id/ab/cdef");
-        assert_eq!(std::fs::read_link(&by_id).unwrap(), Path::new("../../opt/a b/abcdef"));
-        assert_eq!(std::fs::read(by_id.join("elf")).unwrap(), b"contents");
-        let (other, unnamed) = described("/x", b"more", None);
-        assert!(kept.keep(&other, &unnamed));
-        assert_eq!(std::fs::read(cache.join(".whit-files/8-1-7-4-5/elf")).unwrap(), b"more");
-        // A whole copy is not made again; a cut one is, and a dangling link is mended.
-        assert!(kept.keep(&file, &named));
-        assert_eq!((kept.counts.copied, kept.counts.copied_bytes), (2, 12));
-        std::fs::write(&copy, b"cont").unwrap();
-        std::fs::remove_file(&by_id).unwrap();
-        symlink("../../gone", &by_id).unwrap();
-        assert!(kept.keep(&file, &named));
-        assert_eq!(std::fs::read(by_id.join("elf")).unwrap(), b"contents");
-        assert_eq!((kept.counts.copied, kept.left_bytes), (3, KEPT_MAX_BYTES - 20));
-        assert!(kept.counts.failed.is_none());
-    }
-
-    #[test]
-    fn kept_files_stay_below_the_limit() {
-        let home = tempfile::tempdir().unwrap();
-        let mut kept = KeptFiles::new(home.path().join(".debug"));
-        kept.left_bytes = 7;
-        let (file, named) = described("/x", b"contents", None);
-        assert!(!kept.keep(&file, &named) && kept.counts.without_room == 1);
-        let missing = MappedFile { found: Err(OpenFailure::Deleted), ..named };
-        assert!(!kept.keep(&file, &missing) && kept.counts.without_room == 1);
-        assert!(!home.path().join(".debug").exists());
-    }
-
-    #[test]
-    fn nothing_is_written_where_a_link_leads() {
-        let (home, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let cache = home.path().join(".debug");
-        std::fs::create_dir(&cache).unwrap();
-        symlink(other.path(), cache.join("opt")).unwrap();
-        symlink(other.path(), cache.join(".whit-files")).unwrap();
-        for (path, id) in [
-            ("/opt/x", Some(&[1, 2][..])),
-            ("/x", None),
-            ("/../x", Some(&[1, 2])),
-            ("/usr/../../x", Some(&[1, 2])),
-            ("x", Some(&[1, 2])),
-        ] {
-            let (file, description) = described(path, b"contents", id);
-            let mut kept = KeptFiles::new(cache.clone());
-            assert!(!kept.keep(&file, &description), "{path}");
-            assert!(kept.counts.failed.is_some(), "{path}");
-        }
-        assert_eq!(std::fs::read_dir(other.path()).unwrap().count(), 0);
-        // As root in a user's home.
-        if rustix::process::geteuid().is_root() {
-            std::os::unix::fs::chown(home.path(), Some(1), None).unwrap();
-            let (file, description) = described("/y", b"contents", Some(&[1, 2]));
-            let mut kept = KeptFiles::new(home.path().join("new"));
-            assert!(!kept.keep(&file, &description) && kept.counts.failed.is_some());
-            std::os::unix::fs::chown(&cache, Some(1), None).unwrap();
-            let mut kept = KeptFiles::new(cache);
-            assert!(!kept.keep(&file, &description) && kept.counts.failed.is_some());
-        }
-    }
-}
+mod tests;

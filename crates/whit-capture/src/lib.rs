@@ -67,6 +67,7 @@ pub mod registers;
 mod ring_clock;
 pub mod ring_drainer;
 pub mod ring_set;
+mod sampled;
 pub mod session;
 pub mod stream;
 pub mod summary;

@@ -206,6 +206,7 @@ impl RingWatch {
             };
             match seen.kind {
                 record_type::SAMPLE => {
+                    self.note_process(&ring_slices, seen);
                     if self.counts.first_sample.is_none() {
                         let packed = packed_tally(&ring_slices, seen).map(|(_, first)| first);
                         self.counts.first_sample = packed.or_else(|| self.time(&ring_slices, seen));
@@ -216,6 +217,10 @@ impl RingWatch {
                 record_type::LOST_SAMPLES => {
                     let lost = ring_slices.word(at + HEADER_SIZE_BYTES).unwrap_or(0);
                     self.counts.lost_samples += lost;
+                }
+                record_type::FORK => {
+                    let word = ring_slices.word(at + HEADER_SIZE_BYTES).unwrap_or(0);
+                    self.mapped.processes.note_fork(word as u32, (word >> 32) as u32);
                 }
                 record_type::MMAP2 => {
                     let record = ring_slices.bytes_of(seen, &mut self.scratch);
@@ -236,6 +241,16 @@ impl RingWatch {
         self.counts.last_record = last.or(self.counts.last_record);
         self.counts.last_sample = last_sample.or(self.counts.last_sample);
         ScannedRecords { ring_slices: RingSlices(ring_slices.first(at)), tally }
+    }
+
+    fn note_process(&mut self, ring_slices: &RingSlices<'_>, seen: RecordRef) {
+        let processes = &mut self.mapped.processes;
+        match self.layout.process(ring_slices, seen) {
+            Some(pid) if processes.is_last(pid) => {}
+            // A packed one holds switches of any processes.
+            Some(pid) if packed_tally(ring_slices, seen).is_none() => processes.note(pid),
+            _ => processes.note_all(),
+        }
     }
 
     fn lost(&mut self, ring_slices: &RingSlices<'_>, seen: RecordRef, before: Option<RecordRef>) {

@@ -9,6 +9,8 @@ use std::ops::Range;
 use whit_perfdata::record::{PROT_EXEC, misc};
 use whit_types::FileId;
 
+use crate::sampled::{Mappers, SampledProcesses};
+
 /// Most files that are remembered: of one ring, and of an output.
 pub(crate) const FILES_MAX: usize = 65_536;
 
@@ -27,12 +29,29 @@ pub(crate) struct MappedPath {
     /// The first process may be a service that runs on, the last one may be the only one left.
     pub(crate) first: Mapper,
     pub(crate) last: Mapper,
+    /// All processes that map it.
+    pub(crate) mappers: Mappers,
+}
+
+/// Files that wait to be looked at.
+const FRESH_MAX: usize = 1024;
+
+/// A file that was not known before.
+#[derive(Clone, Debug)]
+pub(crate) struct FreshFile {
+    pub(crate) id: FileId,
+    pub(crate) path: Box<[u8]>,
+    pub(crate) mapper: Mapper,
 }
 
 /// Files with the path of the first mapping, and who can lead to them.
 #[derive(Clone, Debug, Default)]
 pub struct MappedFiles {
     by_id: HashMap<FileId, MappedPath>,
+    /// Files that are new since somebody asked.
+    fresh: Vec<FreshFile>,
+    /// Processes with samples.
+    pub(crate) processes: SampledProcesses,
     /// There were more files than are kept.
     is_cut: bool,
 }
@@ -46,13 +65,23 @@ impl MappedFiles {
         }
         let Some((id, path, mapper)) = parse(body) else { return };
         if let Some(known) = self.by_id.get_mut(&id) {
+            known.mappers.add(mapper.pid);
             known.last = mapper;
         } else if self.by_id.len() < FILES_MAX {
-            let file = MappedPath { path: path.into(), first: mapper.clone(), last: mapper };
-            self.by_id.insert(id, file);
+            if self.fresh.len() < FRESH_MAX {
+                let (path, mapper) = (path.into(), mapper.clone());
+                self.fresh.push(FreshFile { id, path, mapper });
+            }
+            let (first, mappers) = (mapper.clone(), Mappers::of(mapper.pid));
+            self.by_id.insert(id, MappedPath { path: path.into(), first, last: mapper, mappers });
         } else {
             self.is_cut = true;
         }
+    }
+
+    /// Files that were not known before the last call.
+    pub(crate) fn take_fresh(&mut self) -> Vec<FreshFile> {
+        std::mem::take(&mut self.fresh)
     }
 
     /// Adds what another ring has seen.
@@ -60,6 +89,7 @@ impl MappedFiles {
         for (id, file) in &other.by_id {
             if let Some(known) = self.by_id.get_mut(id) {
                 known.last = file.last.clone();
+                known.mappers.merge(&file.mappers);
             } else if self.by_id.len() < FILES_MAX {
                 self.by_id.insert(*id, file.clone());
             } else {
@@ -67,11 +97,17 @@ impl MappedFiles {
             }
         }
         self.is_cut |= other.is_cut;
+        self.processes.merge(&other.processes);
     }
 
     /// Whether there were more files than are remembered.
     pub(crate) fn is_cut(&self) -> bool {
         self.is_cut
+    }
+
+    /// A file.
+    pub(crate) fn get(&self, id: &FileId) -> Option<&MappedPath> {
+        self.by_id.get(id)
     }
 
     /// The files.

@@ -120,10 +120,16 @@ pub enum Notice {
     WritesByThread { pipe: bool },
     /// Reading an event's lost count, or another part that only adds to the picture.
     Skipped { what: String, why: String },
-    /// Binaries were copied that nobody can open by their paths.
-    BinariesKept { count: u64, bytes: u64 },
+    /// Binaries were copied for reports.
+    BinariesKept { count: u64, bytes: u64, directory: String },
     /// There was no room for all of them.
-    BinariesNotKept { count: u64 },
+    BinariesNotKept { count: u64, max_bytes: u64, directory: String },
+    /// Older copies went for the new ones.
+    BinariesEvicted { count: u64, bytes: u64, max_bytes: u64, directory: String },
+    /// Some could not be opened any more.
+    BinariesGone { count: u64 },
+    /// Nothing can be copied.
+    CacheUnusable { directory: String, why: String },
     /// More files were mapped as code than are described.
     FilesCut { described: usize },
     /// A feature is too long for the format of pipes.
@@ -145,13 +151,15 @@ impl Notice {
             | Notice::FeatureLeftOut { .. }
             | Notice::WritesByThread { .. }
             | Notice::BinariesKept { .. }
+            | Notice::BinariesGone { .. }
             | Notice::Skipped { .. } => Level::Verbose,
             Notice::WriteFailed { .. } | Notice::NotSwitched { .. } => Level::Error,
             Notice::EventsSwitched { .. }
             | Notice::EventList { .. }
             | Notice::Switched { .. }
             | Notice::BpfChosen
-            | Notice::RingChosen { .. } => Level::Answer,
+            | Notice::RingChosen { .. }
+            | Notice::BinariesEvicted { .. } => Level::Answer,
             _ => Level::Warning,
         }
     }
@@ -358,19 +366,39 @@ impl fmt::Display for Notice {
                  kernel.io_uring_disabled=0, or a sandbox forbids it)"
             ),
             Notice::Skipped { what, why } => write!(f, "{what} left out: {why}"),
-            Notice::BinariesKept { count, bytes } => write!(
+            Notice::BinariesKept { count, bytes, directory } => write!(
                 f,
-                "{count} binaries ({} KiB) that cannot be opened by their paths were copied to \
-                 ~/.debug, for reports (not to copy them: -N)",
+                "{} copied to {directory} ({} KiB), so that reports have their names when the files \
+                 have changed (not to copy them: -N)",
+                binaries(*count, "was", "were"),
                 bytes.div_ceil(1024)
             ),
-            Notice::BinariesNotKept { count } => write!(
+            Notice::BinariesEvicted { count, bytes, max_bytes, directory } => write!(
                 f,
-                "{count} binar{} cannot be opened by path, and were not copied to ~/.debug: the \
-                 copies of a recording take {} MiB at most. Reports have their names as long as \
-                 processes run that map them",
-                if *count == 1 { "y" } else { "ies" },
-                KEPT_MAX_BYTES >> 20
+                "{} removed from {directory} ({} MiB): the copies there take {} MiB at most, and no \
+                 recording has used these for the longest time (--buildid-cache-size)",
+                binaries(*count, "was", "were"),
+                bytes.div_ceil(1 << 20),
+                max_bytes >> 20
+            ),
+            Notice::BinariesNotKept { count, max_bytes, directory } => write!(
+                f,
+                "{} not copied to {directory}: a recording copies {} MiB at most, and a twentieth \
+                 of the file system (or 1 GiB) stays free. Reports have their names as long as the files stay \
+                 as they are (--buildid-cache-size)",
+                binaries(*count, "was", "were"),
+                (*max_bytes).min(KEPT_MAX_BYTES) >> 20
+            ),
+            Notice::BinariesGone { count } => write!(
+                f,
+                "{} not copied: no process leads to the file any more, or it was written while it \
+                 was recorded",
+                binaries(*count, "was", "were")
+            ),
+            Notice::CacheUnusable { directory, why } => write!(
+                f,
+                "binaries are not copied to {directory}: {why}. Reports have their names as long as \
+                 the files stay as they are (another place: PERF_BUILDID_DIR; no copies: -N)"
             ),
             Notice::FilesCut { described } => write!(
                 f,
@@ -438,6 +466,14 @@ pub trait Listener {
 impl<F: FnMut(Notice)> Listener for F {
     fn notice(&mut self, notice: Notice) {
         self(notice);
+    }
+}
+
+/// A number of binaries with its verb.
+fn binaries(count: u64, one: &str, many: &str) -> String {
+    match count {
+        1 => format!("1 binary {one}"),
+        count => format!("{count} binaries {many}"),
     }
 }
 

@@ -11,6 +11,7 @@ use whit_sys::clock::ClockId;
 
 use crate::affinity::{Affinity, ThreadSpec};
 use crate::event::EventSpec;
+pub use crate::kept_files::{KEPT_FILES_MAX_BYTES, KeptFilesPlan};
 
 pub use whit_engine::event_plan::{ChainPlan, CountPlan, FieldPlan, RatePlan, TrackingPlan};
 pub use whit_engine::settings::{
@@ -201,9 +202,8 @@ pub struct RecordOptions {
     pub synthesis: Synthesis,
     /// Build ids in mappings and in the header.
     pub build_ids: bool,
-    /// perf's cache of binaries: copies go there of those that cannot be opened by their paths; `None` makes
-    /// none.
-    pub kept_files: Option<PathBuf>,
+    /// perf's cache of binaries: copies of those that processes with samples map go there; `None` makes none.
+    pub kept_files: Option<KeptFilesPlan>,
     /// The command line, for the header.
     pub command_line: Vec<String>,
     /// whit's version, for the header.

@@ -4,7 +4,6 @@
 //! depend on it; after that the plan stays as it is.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 
 use whit_bpf_engine::StackPlan;
 use whit_engine::event_plan::{BeginPlan, EventPlan};
@@ -14,6 +13,7 @@ use whit_sys::clock::ClockId;
 
 #[cfg(test)]
 use crate::event::EventSpec;
+use crate::kept_files::KeptFilesPlan;
 use crate::options::{
     Engine, Files, Output, RecordOptions, RingSize, Start, Streaming, SwitchOutput, Synthesis,
 };
@@ -68,7 +68,7 @@ pub(crate) struct OutputPlan {
     pub(crate) makes_directory: bool,
     pub(crate) files: Files,
     /// perf's cache of binaries, for copies; `None` makes none.
-    pub(crate) kept_files: Option<PathBuf>,
+    pub(crate) kept_files: Option<KeptFilesPlan>,
     /// The zstd level that the header states.
     pub(crate) compression_level: Option<i32>,
     /// Build ids of the files that were mapped.

@@ -17,7 +17,7 @@ use whit_sys::{Ring, affinity};
 use whit_types::{CpuId, TimestampNs};
 
 use crate::loss::{RingCounts, RingWatch};
-use crate::mapped_files::MappedFiles;
+use crate::mapped_files::{FreshFile, MappedFiles};
 use crate::ring_clock::RecordClock;
 use crate::stream::{Sink, SinkError, StreamSink};
 
@@ -277,6 +277,12 @@ impl RingDrainer {
         let rings = self.groups.iter().flat_map(|group| &group.rings);
         rings.for_each(|watched| all.merge(&watched.watch.mapped));
         all
+    }
+
+    /// Files that are new in records of the rings since the last call.
+    pub(crate) fn take_fresh_files(&mut self) -> impl Iterator<Item = FreshFile> {
+        let rings = self.groups.iter_mut().flat_map(|group| &mut group.rings);
+        rings.flat_map(|watched| watched.watch.mapped.take_fresh())
     }
 
     /// Counts of the records that the engine wrote.

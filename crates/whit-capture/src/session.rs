@@ -26,6 +26,7 @@ mod drained;
 mod event_control;
 #[cfg(test)]
 mod fault_tests;
+mod file_watch;
 mod filters;
 mod header;
 mod ledger;

@@ -1,4 +1,4 @@
-//! Where records have their time.
+//! Where records have their time, and samples their process.
 
 use whit_perfdata::attr::{Attr, SampleType};
 use whit_perfdata::loss;
@@ -18,6 +18,8 @@ pub struct TimeLayout {
     trailer_offset: Option<usize>,
     /// Size of the sample id at the end of these.
     trailer_bytes: usize,
+    /// The process's number, from the start of a SAMPLE record.
+    process_offset: Option<usize>,
 }
 
 impl TimeLayout {
@@ -33,7 +35,11 @@ impl TimeLayout {
         ];
         let has_trailer = layout.sample_id_all && attr.sample_type.contains(SampleType::TIME);
         let words = behind.iter().filter(|field| attr.sample_type.contains(**field)).count();
+        let in_front = [SampleType::IDENTIFIER, SampleType::IP];
+        let in_front = in_front.iter().filter(|field| attr.sample_type.contains(**field)).count();
+        let has_process = attr.sample_type.contains(SampleType::TID);
         TimeLayout {
+            process_offset: has_process.then_some(HEADER_SIZE_BYTES + in_front * 8),
             sample_offset: layout.time_offset().map(|offset| offset + HEADER_SIZE_BYTES),
             trailer_offset: has_trailer.then_some(words * 8),
             trailer_bytes: layout.id_trailer_size_bytes(),
@@ -46,6 +52,16 @@ impl TimeLayout {
         let end = HEADER_SIZE_BYTES + loss::fields_bytes(seen.kind)?;
         let has_since = seen.size == end + 8 + self.trailer_bytes;
         has_since.then(|| ring_slices.word(seen.at + end).map(TimestampNs))?
+    }
+
+    /// The process of a SAMPLE record.
+    #[inline]
+    pub fn process(self, ring_slices: &RingSlices<'_>, seen: RecordRef) -> Option<u32> {
+        let offset = self.process_offset?;
+        if offset + 8 > seen.size {
+            return None;
+        }
+        ring_slices.word(seen.at + offset).map(|word| word as u32)
     }
 
     /// The time of a record.

@@ -40,6 +40,7 @@ pub mod level;
 pub mod list_cut;
 pub mod named;
 pub mod open;
+pub mod perf_cache;
 pub mod processes;
 pub mod rights;
 pub mod roots;

@@ -29,11 +29,12 @@ pub struct DebugDirs {
 impl DebugDirs {
     /// `/usr/lib/debug`, and `.debug` in `home`.
     pub fn standard(home: Option<&Path>) -> DebugDirs {
-        DebugDirs {
-            roots: vec![PathBuf::from("/usr/lib/debug")],
-            perf_cache: home.map(|home| home.join(".debug")),
-            symfs: None,
-        }
+        DebugDirs::with_cache(home.map(|home| home.join(".debug")))
+    }
+
+    /// `/usr/lib/debug`, and a cache of perf's.
+    pub fn with_cache(perf_cache: Option<PathBuf>) -> DebugDirs {
+        DebugDirs { roots: vec![PathBuf::from("/usr/lib/debug")], perf_cache, symfs: None }
     }
 
     /// Nowhere but at the recorded path itself.

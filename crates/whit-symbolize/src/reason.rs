@@ -8,6 +8,9 @@ use std::sync::Arc;
 use whit_elf::ElfError;
 use whit_types::{BuildId, Pid};
 
+/// How there would be a copy.
+const NO_COPY: &str =
+    " (whit record without -N keeps a copy; perf buildid-cache -a FILE adds the right file)";
 /// The kernel's mark behind paths.
 const DELETED: &str = " (deleted)";
 
@@ -157,14 +160,13 @@ impl fmt::Display for Reason {
             }
             Reason::Deleted { path } => write!(
                 f,
-                "{}: deleted, and no process leads to it (whit record keeps a copy of deleted \
-                 binaries while a process runs that maps them)",
+                "{}: deleted, and no process leads to it{NO_COPY}",
                 path.to_string_lossy().trim_end_matches(DELETED)
             ),
             Reason::Replaced { path } => write!(
                 f,
                 "{}: another file than the recorded one (inode, size or time of the last change \
-                 differ); it is not used",
+                 differ); it is not used{NO_COPY}",
                 path.display()
             ),
             Reason::ChangedSince { path } => write!(
@@ -187,7 +189,7 @@ impl fmt::Display for Reason {
             }
             Reason::BuildIdDiffers { path, recorded, found: Some(found) } => write!(
                 f,
-                "{}: is another build ({found}) than the recorded one ({recorded})",
+                "{}: is another build ({found}) than the recorded one ({recorded}){NO_COPY}",
                 path.display()
             ),
             Reason::BuildIdDiffers { path, recorded, found: None } => write!(

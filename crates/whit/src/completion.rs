@@ -2,6 +2,7 @@
 //! a recording.
 
 use crate::output;
+use crate::perf_cache;
 use anyhow::{Result, bail};
 use clap_complete::CompleteEnv;
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
@@ -185,7 +186,7 @@ fn load(path: &std::path::Path) -> Result<Profile> {
     if bytes > MAX_RECORDING_BYTES {
         bail!("too large");
     }
-    let mut symbols = SymbolizerConfig::new(DebugDirs::standard(std::env::home_dir().as_deref()));
+    let mut symbols = SymbolizerConfig::new(DebugDirs::with_cache(perf_cache::directory()));
     symbols.inlines = false;
     Ok(whit_profile::load(&recording, &LoadOptions::new(1, symbols), &|_, _| {})?)
 }

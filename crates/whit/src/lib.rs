@@ -28,6 +28,7 @@ mod locks;
 mod message;
 mod output;
 mod page;
+mod perf_cache;
 mod privileges;
 mod progress;
 mod query;

@@ -287,9 +287,12 @@ pub(crate) struct RecordArgs {
     /// Check the command line, and exit
     #[arg(long, help_heading = heading::GENERAL)]
     dry_run: bool,
-    /// Do not copy binaries to ~/.debug that will not be readable by their paths later
+    /// Do not copy binaries to ~/.debug, which keeps their names when they have changed
     #[arg(short = 'N', long, help_heading = heading::OUTPUT)]
     no_buildid_cache: bool,
+    /// Remove the copies that were not used for the longest time when all have more bytes [default: 4G]
+    #[arg(long, value_name = "SIZE", value_parser = parse::bytes, help_heading = heading::OUTPUT)]
+    buildid_cache_size: Option<usize>,
     /// Do not record build ids
     #[arg(short = 'B', long, help_heading = heading::OUTPUT)]
     no_buildid: bool,

@@ -1,6 +1,7 @@
 //! Options on symbols that `report` and `script` share.
 
 use crate::heading;
+use crate::perf_cache;
 use anyhow::{Result, bail};
 use std::path::PathBuf;
 use whit_perfdata::feature::Feature;
@@ -140,8 +141,7 @@ impl SymbolArgs {
 
     /// As the loader takes them: all samples.
     pub(crate) fn options(&self, recording: &Recording) -> LoadOptions {
-        let home = std::env::home_dir();
-        let mut debug_dirs = DebugDirs::standard(home.as_deref());
+        let mut debug_dirs = DebugDirs::with_cache(perf_cache::directory());
         debug_dirs.symfs.clone_from(&self.symfs);
         let mut symbols = SymbolizerConfig::new(debug_dirs);
         symbols.inlines = self.inline();

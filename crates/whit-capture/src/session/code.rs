@@ -1,19 +1,22 @@
-//! The description of mapped code files in an output, and copies of those that readers will not find.
+//! The description of mapped code files in an output, and copies of those that its processes with samples mapped.
 
-use std::path::PathBuf;
+use std::path::Path;
 
+use whit_elf::ElfImage;
 use whit_host::roots::Roots;
 use whit_perfdata::feature::{BuildIdEntry, Features};
 use whit_perfdata::record::misc;
-use whit_types::Pid;
+use whit_types::{BuildId, Pid};
 
 use crate::file_cache::FileCache;
-use crate::kept_files::{KeptCounts, KeptFiles};
+use crate::kept_files::{KeptCounts, KeptFiles, KeptFilesPlan, Kind};
 use crate::mapped_files::{FILES_MAX, MappedFiles};
 use crate::notice::{Listener, Notice};
 
 /// perf's mark for build ids that are not of a guest.
 const HOST_PID: Pid = Pid(-1);
+/// The kernel's name of its code for user mode.
+const VDSO: &str = "[vdso]";
 
 /// The known files at the end of an output.
 pub(super) struct MappedCode<'a> {
@@ -22,14 +25,15 @@ pub(super) struct MappedCode<'a> {
 }
 
 impl MappedCode<'_> {
-    /// Adds descriptions of the known files to the header, of those in `mapped`. Copies go below `kept`.
+    /// Adds descriptions of the known files to the header, of those in `mapped`. Copies go as `kept` says; gives their
+    /// counts.
     pub(super) fn describe<'m>(
         &self,
         features: &mut Features,
         mapped: impl Iterator<Item = &'m MappedFiles>,
-        kept: Option<PathBuf>,
+        kept: Option<&KeptFilesPlan>,
         listener: &mut dyn Listener,
-    ) {
+    ) -> KeptCounts {
         let mut all = MappedFiles::default();
         mapped.for_each(|mapped| all.merge(mapped));
         let mut entries = features.build_ids();
@@ -37,30 +41,59 @@ impl MappedCode<'_> {
             let path = String::from_utf8_lossy(&path).into_owned();
             BuildIdEntry { misc: misc::USER, pid: HOST_PID, id, path }
         }));
+        if let Some((id, _)) = own_vdso() {
+            let path = VDSO.to_owned();
+            entries.push(BuildIdEntry { misc: misc::USER, pid: HOST_PID, id, path });
+        }
         features.set_build_ids(&entries);
         if all.is_cut() || self.files.is_cut() {
             listener.notice(Notice::FilesCut { described: FILES_MAX });
         }
-        let mut kept = kept.map(KeptFiles::new);
-        features.set_mapped_files(&self.files.describe(self.roots, kept.as_mut()));
-        if let Some(kept) = kept {
-            say(kept.counts, listener);
+        let mut files = kept.map(|plan| KeptFiles::new(plan.clone()));
+        features.set_mapped_files(&self.files.describe(self.roots, files.as_mut(), &all));
+        if let Some(files) = files.as_mut()
+            && let Some((id, image)) = own_vdso()
+        {
+            files.keep_image(Kind::Vdso, id, &image);
         }
+        let counts = files.map(KeptFiles::finish).unwrap_or_default();
+        if let Some(plan) = kept {
+            say(&counts, plan, listener);
+        }
+        counts
     }
 }
 
+/// The vdso that all processes have which run the machine's own code, and its build id.
+fn own_vdso() -> Option<(BuildId, Vec<u8>)> {
+    let elf = ElfImage::from_bytes(Path::new(VDSO), whit_elf::own_vdso().ok()?).ok()?;
+    Some((elf.build_id()?, elf.bytes().to_vec()))
+}
+
 /// How many copies there are, and which are missing.
-fn say(counts: KeptCounts, listener: &mut dyn Listener) {
-    let KeptCounts { copied, copied_bytes, without_room, failed } = counts;
+fn say(counts: &KeptCounts, plan: &KeptFilesPlan, listener: &mut dyn Listener) {
+    let KeptCounts { copied, copied_bytes, without_room, gone, evicted, evicted_bytes, .. } =
+        *counts;
+    let directory = || plan.directory.display().to_string();
     if copied > 0 {
-        listener.notice(Notice::BinariesKept { count: copied, bytes: copied_bytes });
+        let directory = directory();
+        listener.notice(Notice::BinariesKept { count: copied, bytes: copied_bytes, directory });
+    }
+    if evicted > 0 {
+        let (directory, max_bytes) = (directory(), plan.max_bytes);
+        let (count, bytes) = (evicted, evicted_bytes);
+        listener.notice(Notice::BinariesEvicted { count, bytes, max_bytes, directory });
     }
     if without_room > 0 {
-        listener.notice(Notice::BinariesNotKept { count: without_room });
+        let (directory, max_bytes) = (directory(), plan.max_bytes);
+        listener.notice(Notice::BinariesNotKept { count: without_room, max_bytes, directory });
     }
-    if let Some(error) = failed {
-        let what = "copies of binaries that cannot be opened by their paths".to_owned();
-        listener.notice(Notice::Skipped { what, why: error.to_string() });
+    if gone > 0 {
+        listener.notice(Notice::BinariesGone { count: gone });
+    }
+    if let Some(error) = &counts.failed {
+        let (directory, why) = (directory(), error.to_string());
+        listener.notice(Notice::CacheUnusable { directory, why });
     }
 }
 
@@ -90,7 +123,7 @@ mod tests {
             let mut said = Vec::new();
             let (mut features, mut hear) = (Features::default(), |notice| said.push(notice));
             let code = MappedCode { files, roots: &roots };
-            code.describe(&mut features, rings.iter(), None, &mut hear);
+            let _ = code.describe(&mut features, rings.iter(), None, &mut hear);
             said
         };
         let mut ring = MappedFiles::default();

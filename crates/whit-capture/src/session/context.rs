@@ -1,5 +1,7 @@
 //! The values that stay the same from the first stage of a session to its last.
 
+use std::sync::Arc;
+
 use whit_engine::open_event::OpenEvent;
 use whit_host::roots::Roots;
 use whit_host::target::Plan;
@@ -15,7 +17,7 @@ pub(super) struct SessionContext<'a> {
     pub(super) roots: &'a Roots,
     /// CPUs and threads.
     pub(super) targets: Plan,
-    pub(super) known_files: FileCache,
+    pub(super) known_files: Arc<FileCache>,
 }
 
 impl SessionContext<'_> {

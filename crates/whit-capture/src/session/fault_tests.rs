@@ -39,7 +39,6 @@ use super::outputs::Outputs;
 use super::reader_share::ReaderShare;
 use super::reader_thread::Reader;
 use super::wait::RingWaiter;
-use crate::file_cache::FileCache;
 use crate::loss::{RingCounts, Tally};
 use crate::options::{Output, Streaming};
 use crate::plan::RecordPlan;
@@ -282,7 +281,7 @@ fn context(path: &Path, streaming: &Streaming) -> SessionContext<'static> {
     plan.streams.streaming = streaming.clone();
     plan.output.compression_level = streaming.compression_level;
     let targets = Plan { cpus: CpuScope::Any, threads: ThreadScope::All, inherit: false };
-    SessionContext { plan, roots: &ROOTS, targets, known_files: FileCache::default() }
+    SessionContext { plan, roots: &ROOTS, targets, known_files: Arc::default() }
 }
 
 fn header(streaming: &Streaming) -> KnownHeader {

@@ -19,6 +19,7 @@ use super::context::SessionContext;
 use super::cost_baseline::CostBaseline;
 use super::drained::Drained;
 use super::event_control::EventControl;
+use super::file_watch::FileWatch;
 use super::filters::leave_recorder_out;
 use super::header::KnownHeader;
 use super::ledger::Meters;
@@ -96,14 +97,18 @@ impl<'a> Prepared<'a> {
         let meters = Meters::new(metering, cpu_watch, &rings);
         let recorded = RecordedTime::new(plan.events.clock);
         let control = EventControl::new(events, engine, recorded);
-        let context = SessionContext { plan, roots, targets, known_files: FileCache::default() };
+        let known_files = match &plan.output.kept_files {
+            Some(_) => FileCache::for_copies(),
+            None => FileCache::default(),
+        };
+        let context = SessionContext { plan, roots, targets, known_files: Arc::new(known_files) };
         beginning.create_output(context, control, meters, rings, listener)
     }
 
     /// Writes existing processes and code, starts the readers, the events and the command.
     pub(super) fn start(self) -> Result<Started<'a>, CaptureError> {
         // The watch is dropped first.
-        let Prepared { mut parts, mut output, readers, shared, news, watch } = self;
+        let Prepared { mut parts, mut output, readers, mut shared, news, watch } = self;
         let written = parts.synthesize_first(&mut output);
         let (mut file, streams) = output.into_parts();
         let readers = readers.into_iter().zip(streams);
@@ -114,6 +119,10 @@ impl<'a> Prepared<'a> {
             let end = (End::WriteFailed(error), Instant::now());
             let drained = Drained::new(parts, file, end, || (readers, None));
             return Ok(Started::Unwritable(drained));
+        }
+        if parts.context.plan.output.kept_files.is_some() {
+            let SessionContext { known_files, roots, .. } = &parts.context;
+            shared.file_watch = FileWatch::start(known_files.clone(), (*roots).clone())?;
         }
         let priority = parts.context.plan.streams.realtime_priority;
         let readers = RunningReaders::start(readers, shared, news, priority)?;
@@ -168,6 +177,7 @@ impl Beginning {
             notifier,
             quota: Arc::new(Quota::new(&plan.output.files)),
             keeps_journal: Arc::new(AtomicBool::new(false)),
+            file_watch: FileWatch::default(),
         };
         let workload = self.workload;
         let parts = SessionParts { context, listener, control, outputs, meters, waiter, workload };

@@ -12,6 +12,7 @@ use whit_sys::usage::CpuUsage;
 use whit_sys::{Waker, affinity, take_short_slices};
 use whit_types::CpuId;
 
+use super::file_watch::FileWatch;
 use super::quota::Quota;
 use super::reader_event::{ReaderEvent, SessionNotifier};
 use super::reader_share::ReaderShare;
@@ -80,6 +81,8 @@ pub(super) struct Shared {
     pub(super) quota: Arc<Quota>,
     /// Whether sideband is kept for the next output. The kernel's later records are drained later.
     pub(super) keeps_journal: Arc<AtomicBool>,
+    /// Opens files that were mapped just now.
+    pub(super) file_watch: FileWatch,
 }
 
 /// How a reader ended.
@@ -154,6 +157,7 @@ impl ReaderThread {
             let bytes = self.reader.ring_drainer.pass(&mut self.sink, pass)?;
             let is_busy = bytes > BUSY_BYTES as u64;
             pass = if is_busy { Pass::AtLeast(BUSY_BYTES) } else { Pass::WorthWhile };
+            shared.file_watch.tell(self.reader.ring_drainer.take_fresh_files());
             self.report_size(shared);
             if gone && !all_gone {
                 all_gone = true;

@@ -71,6 +71,12 @@ ledger_fields! {
             "The recorder's CPU time, in both modes, up to the end of set-up; 0 in files of versions that did not tell.";
         [71] teardown_cpu_ns: u64, Ns, "0.1", Elsewhere, "CPU of tear-down",
             "The recorder's CPU time, in both modes, since the rings were emptied behind the end of the target.";
+        [98] kept_ns: u64, Ns, "0.1", If("  keeping binaries", "kept_binaries"), "Keeping binaries",
+            "Time for copies of binaries in perf's cache, part of tear-down. Binaries that have a copy are only looked at.";
+        [99] kept_binaries: u64, Count, "0.1", If("binaries kept", "kept_binaries"), "Binaries kept",
+            "Binaries that processes with samples mapped, and that have a copy.";
+        [100] kept_bytes: u64, Bytes, "0.1", If("  copied", "kept_bytes"), "Bytes of binaries copied",
+            "Bytes of those that this recording copied: 0 where all were there.";
         [90] peak_memory_bytes: u64, Bytes, "0.1", If("peak memory", "peak_memory_bytes"), "Peak memory",
             "The most memory that the recorder had resident, from its start to the end of this output; 0 in files of versions that did not tell.";
     }

@@ -4,6 +4,7 @@ use super::{RecordArgs, arch, parse};
 use crate::event_args::{EventArgs, Skipped};
 use crate::failure::{bail_usage, usage};
 use crate::message;
+use crate::perf_cache;
 use crate::short_options;
 use anyhow::{Context, Result};
 use std::path::PathBuf;
@@ -12,8 +13,9 @@ use whit_capture::branch::BranchFilter;
 use whit_capture::event::{EventSpec, Rate};
 use whit_capture::notice::Notice;
 use whit_capture::options::{
-    CallGraph, ChainPlan, CountPlan, Engine, ExtraFields, FieldPlan, Files, LoaderPaths,
-    MAPS_TIMEOUT, Output, RatePlan, RecordOptions, Streaming, Synthesis, TrackingPlan,
+    CallGraph, ChainPlan, CountPlan, Engine, ExtraFields, FieldPlan, Files, KEPT_FILES_MAX_BYTES,
+    KeptFilesPlan, LoaderPaths, MAPS_TIMEOUT, Output, RatePlan, RecordOptions, Streaming,
+    Synthesis, TrackingPlan,
 };
 use whit_capture::registers;
 use whit_host::roots::Roots;
@@ -152,9 +154,11 @@ impl RecordArgs {
     }
 
     /// perf's cache of binaries.
-    fn kept_files(&self) -> Option<PathBuf> {
-        let home = std::env::home_dir().filter(|home| home.is_absolute())?;
-        (!self.no_buildid && !self.no_buildid_cache).then(|| home.join(".debug"))
+    fn kept_files(&self) -> Option<KeptFilesPlan> {
+        let directory =
+            perf_cache::directory().filter(|_| !self.no_buildid && !self.no_buildid_cache)?;
+        let max_bytes = self.buildid_cache_size.map_or(KEPT_FILES_MAX_BYTES, |bytes| bytes as u64);
+        (max_bytes > 0).then_some(KeptFilesPlan { directory, max_bytes })
     }
 
     /// `-g` takes no mode; the word behind it is the command. It is refused if it is a mode, as in `-g

@@ -26,6 +26,7 @@ mod go_stacks;
 mod golden;
 mod hangs;
 mod intervals;
+mod kept_binaries;
 mod latency;
 mod locks;
 mod many_mappings;

@@ -87,7 +87,8 @@ fn names_and_tables_of_a_rebuilt_program_are_refused_for_recordings_of_perf() {
 fn names_and_tables_of_a_rebuilt_program_are_refused_for_recordings_of_whit() {
     let dumps = ["--call-graph", "dwarf,4096"];
     for options in [&["-g"][..], &dumps, &["--engine=bpf"]] {
-        check("rebuilt_whit", || assert_refused(Ok(whit()), options, REPLACED));
+        let options = [&["-N"], options].concat();
+        check("rebuilt_whit", || assert_refused(Ok(whit()), &options, REPLACED));
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::mpsc::{Receiver, channel};
 
 use super::*;
 use crate::options::Files;
+use crate::session::file_watch::FileWatch;
 use crate::session::quota::Quota;
 use crate::session::reader_event::{ReaderEvent, SessionNotifier};
 use crate::session::reader_thread::{DrainError, Order, RunningDrainer, Shared};
@@ -23,6 +24,7 @@ fn start(drainer: RingDrainer, sink: StreamSink) -> (RunningDrainer, Receiver<Re
         notifier,
         quota: Arc::new(Quota::new(&Files::default())),
         keeps_journal: Arc::new(AtomicBool::new(false)),
+        file_watch: FileWatch::default(),
     };
     (reader(drainer).with_stream(sink).start(0, shared).unwrap(), news)
 }

@@ -6,6 +6,7 @@ use std::time::{Instant, SystemTime};
 use whit_host::roots::Roots;
 use whit_perfdata::feature::{CompressedDesc, RecordedSpan};
 use whit_perfdata::ledger::Ledger;
+use whit_sys::usage::CpuUsage;
 
 use super::OutputFile;
 use crate::loss::RingCounts;
@@ -117,11 +118,11 @@ impl EndedOutput {
     pub(in crate::session) fn close(
         mut self,
         context: &SessionContext<'_>,
-        ledger: Ledger,
+        mut ledger: Ledger,
         listener: &mut dyn Listener,
     ) -> (OutputName, Summary, Option<io::Error>) {
         let plan = &context.plan.output;
-        self.complete_features(context, &ledger, listener);
+        self.complete_features(context, &mut ledger, listener);
         let main_bytes = self.main_sink().map_or(0, |sink| sink.file().size_bytes());
         let EndedOutput { file, failed, .. } = self;
         let OutputFile { recording, name: mut output, features, .. } = file;
@@ -148,7 +149,7 @@ impl EndedOutput {
     fn complete_features(
         &mut self,
         context: &SessionContext<'_>,
-        ledger: &Ledger,
+        ledger: &mut Ledger,
         listener: &mut dyn Listener,
     ) {
         let plan = &context.plan.output;
@@ -164,12 +165,18 @@ impl EndedOutput {
         }
         if plan.build_ids {
             let mapped = self.shares.iter().map(|share| &share.mapped);
-            MappedCode { files: &context.known_files, roots: context.roots }.describe(
-                features,
-                mapped,
-                plan.kept_files.clone(),
-                listener,
-            );
+            let before = CpuUsage::of_thread().unwrap_or_default();
+            let code = MappedCode { files: &context.known_files, roots: context.roots };
+            let kept = code.describe(features, mapped, plan.kept_files.as_ref(), listener);
+            (ledger.kept_binaries, ledger.kept_bytes) = (kept.kept, kept.copied_bytes);
+            ledger.kept_ns = kept.time_ns;
+            // Copies are made when all else was added up.
+            ledger.teardown_ns += kept.time_ns;
+            ledger.wall_ns += kept.time_ns;
+            let used = CpuUsage::of_thread().unwrap_or_default().since(&before);
+            ledger.user_cpu_ns += used.user_ns;
+            ledger.system_cpu_ns += used.system_ns;
+            ledger.teardown_cpu_ns += used.total_ns();
         }
         features.set_ledger(ledger);
     }
