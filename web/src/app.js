@@ -1,7 +1,9 @@
 // The page: one state, one model, and the views that draw them. Every change goes through `go`.
 
 import { button, byId, copyText, el, press } from './dom.js';
-import { formatCount, formatPercent, formatPeriod, isClockEvent, plural } from './format.js';
+import {
+  formatCount, formatDuration, formatHalf, formatPercent, formatPeriod, isClockEvent, isWallEvent, plural,
+} from './format.js';
 import { MAX_COLOURED_BINARIES, binaryColour, cssColour, themePaint, vary } from './colors.js';
 import { MAX_INVERTED_NODES } from './invert.js';
 import { MAX_TIME_NODES } from './timeorder.js';
@@ -18,14 +20,14 @@ import { SwitchTable } from './switchtable.js';
 import { Timeline, renderActivities, spanTip } from './timeline.js';
 import { renderRecording, renderStrip, shellLine } from './facts.js';
 import { CallTree } from './calltree.js';
+import { codeEvent, codeFor, decodeCode, hottestCode, noCodeReason } from './code.js';
+import { CodeView, codeFacts } from './codeview.js';
 import { frameTip } from './frametip.js';
 import { Theme } from './theme.js';
 import { categoryColour, fillChoice, renderLegend, renderSelectors, renderSeries } from './controls.js';
 import { Strip } from './strip.js';
 import { heatPlan, stripSeries } from './stripdata.js';
 import { TRANSFORM_KEYS, renderTransforms, transformItems } from './transformbar.js';
-
-import { formatDuration, formatHalf, isWallEvent } from './format.js';
 
 const TYPING_MS = 120;
 /** Intervals are computed when nothing changed for so long. */
@@ -53,7 +55,9 @@ export class App {
   constructor(profile) {
     const model = new Model(profile);
     this.model = model;
+    this.codeFunctions = new Set((profile.code?.functions ?? []).map((entry) => entry.function));
     this.switches = profile.switches ? decodeSwitches(profile.switches) : null;
+    this.code = profile.code ? decodeCode(profile.code) : null;
     this.defaults = {
       ...DEFAULT_STATE,
       view: profile.startView ?? DEFAULT_STATE.view,
@@ -79,6 +83,7 @@ export class App {
       sort: (id) => this.#sortBy(id),
       find: (fn) => this.#find(fn),
       open: (fn) => this.go({ view: 'sandwich', fn, callers: [], callees: [] }),
+      code: this.code === null ? null : (fn) => this.#openCode(fn),
       menu: (fn, x, y) => this.#functionMenu(fn, [], x, y),
     });
     this.callTree = new CallTree(byId('call-tree'), {
@@ -89,6 +94,7 @@ export class App {
         byId('status').textContent = `${model.nodeName(graph, node)}: ${formatPercent(weight[node] / model.total)}`;
       },
     });
+    this.#addCode();
     this.#addSwitches();
     this.#addStrip();
     renderStrip(profile, { losses: byId('losses'), cost: byId('cost'), warnings: byId('warnings') });
@@ -122,6 +128,32 @@ export class App {
     byId('strip-clear').addEventListener('click', () => this.go({ range: null }));
   }
 
+  #addCode() {
+    if (this.code === null) {
+      return;
+    }
+    const { model, code } = this;
+    code.functions.forEach((entry) => {
+      entry.name = model.functionName(entry.function);
+    });
+    document.querySelector('[data-view=source]').hidden = false;
+    this.codeView = new CodeView(
+      { lines: byId('code-lines'), instructions: byId('code-instructions') },
+      { status: (text) => {
+        byId('status').textContent = text;
+      } },
+    );
+    const option = ({ name, function: fn }, index) => ({ value: String(index), text: `${shortenName(name, 60)} · ${shortenName(model.functionDso(fn).name, 24)}` });
+    fillChoice(byId('code-function'), code.functions.map(option));
+    byId('code-function').addEventListener('change', (event) => this.go({ fn: code.functions[Number(event.target.value)].function }));
+    byId('code-hottest').addEventListener('click', () => this.codeView.toHottest());
+  }
+
+  /** Shows the code of a function. */
+  #openCode(fn) {
+    this.go({ view: 'source', fn });
+  }
+
   #addSwitches() {
     if (this.switches === null) {
       return;
@@ -151,10 +183,11 @@ export class App {
 
   // ---- state
 
-  /** The state of the address; the view of waits needs waits. */
+  /** The state of the address; the views of waits and of code need them. */
   #decode() {
     const state = decodeState(location.hash, this.defaults);
-    return state.view === 'switches' && this.switches === null ? { ...state, view: 'graph' } : state;
+    const isMissing = { switches: this.switches === null, source: this.code === null };
+    return isMissing[state.view] ? { ...state, view: 'graph' } : state;
   }
 
   /** Changes the state, the page and the fragment. */
@@ -323,7 +356,7 @@ export class App {
       this.#renderTransforms();
     }
     this.#renderSearch();
-    for (const view of ['graph', 'tree', 'functions', 'sandwich', 'switches', 'recording']) {
+    for (const view of ['graph', 'tree', 'functions', 'sandwich', 'source', 'switches', 'recording']) {
       byId(`view-${view}`).hidden = view !== state.view;
     }
     const show = {
@@ -331,11 +364,48 @@ export class App {
       tree: () => this.#renderTree(),
       functions: () => this.#renderFunctions(),
       sandwich: () => this.#renderSandwich(animate),
+      source: () => this.#renderCode(),
       switches: () => this.#renderSwitches(),
       recording: () => {},
     };
     show[state.view]();
     this.#renderIntervals();
+  }
+
+  #renderCode() {
+    const { model, code, state } = this;
+    const fn = state.fn !== null && state.fn < model.realNames.length ? state.fn : null;
+    const index = fn === null ? hottestCode(code, state.event) : codeFor(code, fn, model.functionName(fn));
+    const entry = code.functions[index];
+    byId('code-panes').hidden = entry === undefined;
+    byId('code-hottest').disabled = entry === undefined;
+    byId('code-function').value = entry === undefined ? '' : String(index);
+    const notes = [];
+    if (entry === undefined) {
+      const name = fn === null ? '' : `${shortenName(model.functionName(fn), 80)} is not on this page. `;
+      byId('code-facts').textContent = '';
+      notes.push(`${name}${noCodeReason(code, fn)}`);
+    } else {
+      const event = codeEvent(entry, state.event, isWallEvent(model.event.name));
+      const { name: eventName, period } = this.profile.events[event] ?? { name: '', period: 0 };
+      const whole = entry.weights.find((weight) => weight.event === event) ?? null;
+      const isPart = [state.pid, state.tid, state.comm, state.range].some((choice) => choice !== null);
+      const binary = model.functionDso(entry.function).path;
+      byId('code-facts').textContent = codeFacts(entry, { binary, eventName, whole, eventTotal: period, isPart }).join(' · ');
+      if (fn !== null && entry.function !== fn) {
+        notes.push(`${shortenName(model.functionName(fn), 80)} is inlined; this is the function that it is a part of.`);
+      }
+      if (entry.problem !== null) {
+        notes.push(`The instructions are not at hand: ${entry.problem}. Addresses of samples stand below.`);
+      }
+      byId('code-source').hidden = entry.lines.length === 0;
+      if (entry.problem === null && entry.lines.length === 0) {
+        notes.push('No debug information says which source lines these instructions come from.');
+      }
+      this.codeView.show(entry, event, whole);
+    }
+    byId('code-problem').textContent = notes.join(' ');
+    byId('code-problem').hidden = notes.length === 0;
   }
 
   #renderSwitches() {
@@ -476,6 +546,9 @@ export class App {
     } else if (event.key === 's' && !this.model.isGroup(key)) {
       event.preventDefault();
       this.go({ view: 'sandwich', fn: functionOf(key), callers: [], callees: [] });
+    } else if (event.key === 'a' && this.code !== null && !this.model.isGroup(key)) {
+      event.preventDefault();
+      this.#openCode(functionOf(key));
     }
   }
 
@@ -551,6 +624,7 @@ export class App {
       name: model.functionName(fn),
       binary: dso.name,
       binaryPath: dso.path,
+      hasCode: this.codeFunctions.has(fn),
       known: fn >= model.functionCount || profile.functions.known[fn] === 1,
       self,
       total,
@@ -677,6 +751,9 @@ export class App {
       s: () => this.#open(side, node),
     };
     const key = data.graph.key[node];
+    if (this.code !== null && key >= 0 && !this.model.isGroup(key)) {
+      actions.a = () => this.#openCode(functionOf(key));
+    }
     if (TRANSFORM_KEYS[event.key] !== undefined && key >= 0) {
       const found = this.#transformItems(side, node).find(([, , hint]) => hint === event.key);
       actions[event.key] = found?.[1];
@@ -797,6 +874,8 @@ export class App {
       o: () => this.go({ view: 'graph', stacks: 'top-down', zoom: [], order: state.order === 'time' ? 'weight' : 'time' }),
       u: () => this.#undo(),
       r: () => this.#reset(),
+      ...(this.code === null || state.view === 'source' ? {} : { a: () => this.go({ view: 'source', ...(state.view === 'sandwich' ? { fn: this.centerFn } : {}) }) }),
+      ...(state.view === 'source' ? { h: () => this.codeView.toHottest() } : {}),
       '?': () => byId('help-dialog').showModal(),
     };
     // Digits are the tabs from left to right; that of waits is hidden where there are none.
@@ -848,6 +927,7 @@ export class App {
       ...items,
       ['Copy function name', () => this.#copy(name, 'Function name copied'), 'c'],
       ['Search for this function', () => this.#find(fn)],
+      ...(this.code === null ? [] : [['Source and assembly', () => this.#openCode(fn), 'a']]),
       ['Callers and callees', () => this.go({ view: 'sandwich', fn, callers: [], callees: [] }), 's'],
     ], x, y);
   }

@@ -42,6 +42,7 @@
 //! - Everything embedded is bounded ([`HtmlOptions`]); what a bound took is said on the page.
 
 mod check;
+mod code;
 mod columns;
 mod data;
 mod escape;
@@ -55,6 +56,10 @@ mod tables;
 mod tests;
 mod timeline;
 mod wall;
+
+pub use code::{
+    HotCode, MAX_CODE_BYTES, MAX_CODE_FUNCTION_BYTES, MAX_CODE_FUNCTIONS, MIN_CODE_PERCENT,
+};
 
 use std::io::{self, Write};
 
@@ -162,19 +167,29 @@ pub fn write_html(
     options: &HtmlOptions,
     out: &mut dyn Write,
 ) -> Result<PageSummary, HtmlError> {
-    write_html_with_switches(profile, None, options, out)
+    write_content(profile, &Content::default(), options, out)
 }
 
-/// The same, with the context switches that were loaded with the profile.
+/// Parts of a page that only some have.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Content<'a> {
+    /// The context switches that were loaded with the profile.
+    pub switches: Option<&'a Switches>,
+    /// Code of its hottest functions.
+    pub code: Option<&'a HotCode>,
+}
+
+/// As [`write_html`], with further parts.
 ///
 /// # Errors
 /// As [`write_html`].
-pub fn write_html_with_switches(
+pub fn write_content(
     profile: &Profile,
-    switches: Option<&Switches>,
+    content: &Content<'_>,
     options: &HtmlOptions,
     out: &mut dyn Write,
 ) -> Result<PageSummary, HtmlError> {
+    let switches = content.switches;
     check::check_indices(profile)?;
     if let Some(switches) = switches {
         check::check_switches(profile, switches)?;
@@ -186,7 +201,8 @@ pub fn write_html_with_switches(
     let switches = switches.map(|switches| switches::block(profile, switches));
     let start_view = switches.is_some() && options.begins_with_switches;
     let start_view = start_view.then_some("switches");
-    let more = data::More { switches, start_view, moments: facts };
+    let code = content.code.map(|code| code::block(code, &tables));
+    let more = data::More { switches, code, start_view, moments: facts };
     let title = page_title(profile, options);
     page::write(&title, out, |name, out| match name {
         "moments" => Ok(entries.iter().try_for_each(|entries| entries.write(out))?),

@@ -33,7 +33,7 @@ test('the tree opens from either end', () => open('waits', '', async (page) => {
 }));
 
 test('digits open the tabs from left to right', async () => {
-  for (const [name, views] of [['waits', 6], ['server', 5]]) {
+  for (const [name, views] of [['waits', 6], ['server', 6], ['large', 5]]) {
     await open(name, '', async (page) => {
       const tabs = page.locator('[data-view]:visible');
       assert.equal(await tabs.count(), views);

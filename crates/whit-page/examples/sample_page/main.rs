@@ -7,6 +7,7 @@
 
 mod bench;
 mod builder;
+mod code;
 mod server;
 mod small;
 mod waits;
@@ -15,7 +16,7 @@ use std::error::Error;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 
-use whit_page::{HtmlOptions, write_html_with_switches};
+use whit_page::{Content, HtmlOptions, write_content};
 use whit_profile::model::Profile;
 use whit_profile::switches::Switches;
 
@@ -38,7 +39,7 @@ fn profile(kind: &str) -> Option<(Profile, Option<Switches>)> {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [kind, path] = arguments.as_slice() else {
+    let [kind, path] = &arguments[..] else {
         return Err("usage: sample_page server|hostile|large|waits|bench|one|empty FILE".into());
     };
     let (profile, switches) =
@@ -46,7 +47,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut out = BufWriter::new(File::create(path)?);
     let summary = {
         let options = HtmlOptions { begins_with_switches: true, ..HtmlOptions::default() };
-        write_html_with_switches(&profile, switches.as_ref(), &options, &mut out)?
+        let name = match kind.as_str() {
+            // Debug information may have names without their namespaces.
+            "server" => Some("FastHash::operator()(std::string_view) const".to_owned()),
+            "hostile" => Some(small::long_hostile_name()),
+            _ => None,
+        };
+        let code = name.map(|name| code::of(&profile, &name));
+        let content = Content { switches: switches.as_ref(), code: code.as_ref() };
+        write_content(&profile, &content, &options, &mut out)?
     };
     out.flush()?;
     println!("{path}: {summary:?}");
