@@ -7,7 +7,7 @@ import {
 import { MAX_COLOURED_BINARIES, binaryColour, cssColour, themePaint, vary } from './colors.js';
 import { MAX_INVERTED_NODES } from './invert.js';
 import { MAX_TIME_NODES } from './timeorder.js';
-import { MAX_GROUPED_NODES, findPath, functionOf, pathTo } from './tree.js';
+import { MAX_GROUPED_NODES, findPath, functionOf, isInlined, pathTo } from './tree.js';
 import { exactly } from './search.js';
 import { shortenName } from './names.js';
 import { DEFAULT_STATE, decodeState, encodeState } from './state.js';
@@ -21,6 +21,8 @@ import { Timeline, renderActivities, spanTip } from './timeline.js';
 import { renderRecording, renderStrip, shellLine } from './facts.js';
 import { CallTree } from './calltree.js';
 import { codeEvent, codeFor, decodeCode, hottestCode, noCodeReason } from './code.js';
+import { changeColour, decodeCompare } from './compare.js';
+import { CompareView } from './compareview.js';
 import { CodeView, codeFacts } from './codeview.js';
 import { frameTip } from './frametip.js';
 import { Theme } from './theme.js';
@@ -57,6 +59,7 @@ export class App {
     this.model = model;
     this.codeFunctions = new Set((profile.code?.functions ?? []).map((entry) => entry.function));
     this.switches = profile.switches ? decodeSwitches(profile.switches) : null;
+    this.compare = profile.compare ? decodeCompare(profile.compare) : null;
     this.code = profile.code ? decodeCode(profile.code) : null;
     this.defaults = {
       ...DEFAULT_STATE,
@@ -94,6 +97,7 @@ export class App {
         byId('status').textContent = `${model.nodeName(graph, node)}: ${formatPercent(weight[node] / model.total)}`;
       },
     });
+    this.#addCompare();
     this.#addCode();
     this.#addSwitches();
     this.#addStrip();
@@ -128,6 +132,57 @@ export class App {
     byId('strip-clear').addEventListener('click', () => this.go({ range: null }));
   }
 
+  #addCompare() {
+    if (this.compare === null) {
+      return;
+    }
+    document.querySelector('[data-view=compare]').hidden = false;
+    this.compareTip = new Tooltip((node) => this.compareView.tip(node));
+    this.compareView = new CompareView(this.compare, this.model, {
+      zoom: (zoom) => this.go({ zoom }, { animate: true }),
+      hover: (node, event) => {
+        if (node < 0 || event === null || event.pointerType === 'touch') {
+          this.compareTip.hide();
+        } else {
+          this.compareTip.show(`${node} ${this.state.event}`, node, event.clientX, event.clientY);
+        }
+      },
+      status: (text) => {
+        byId('status').textContent = text;
+      },
+      search: (fn) => this.#find(fn),
+    });
+  }
+
+  #renderCompare(animate) {
+    const { state, found, theme } = this;
+    const matches = found === null || found.error !== '' ? null : found.functions;
+    this.compareTip.hide();
+    this.compareView.show({
+      event: state.event,
+      zoom: state.zoom,
+      shape: state.shape,
+      theme: theme.name,
+      paint: themePaint(theme.name),
+      match: matches === null ? null : (key) => matches[functionOf(key)] === 1,
+      animate,
+    });
+    const swatch = (colour, text, cls = '') => {
+      const element = el('span', { class: `swatch ${cls}`, 'aria-hidden': 'true' });
+      if (colour !== null) {
+        element.style.background = colour;
+      }
+      return el('span', {}, element, text);
+    };
+    const of = (change) => cssColour(changeColour(change, theme.name));
+    byId('compare-legend').replaceChildren(
+      swatch(of(-0.5), 'less after'),
+      swatch(of(0), 'same'),
+      swatch(of(0.5), 'more after'),
+      swatch(null, 'cannot be told', 'hatch'),
+    );
+  }
+
   #addCode() {
     if (this.code === null) {
       return;
@@ -147,6 +202,20 @@ export class App {
     fillChoice(byId('code-function'), code.functions.map(option));
     byId('code-function').addEventListener('change', (event) => this.go({ fn: code.functions[Number(event.target.value)].function }));
     byId('code-hottest').addEventListener('click', () => this.codeView.toHottest());
+  }
+
+  /** The function whose code a frame is part of: an inlined one stands on the function around it. */
+  #codeAround(side, node) {
+    const { graph } = this.graphs[side].data;
+    const own = functionOf(graph.key[node]);
+    if (side !== 'graph' || this.state.stacks !== 'top-down' || codeFor(this.code, own, this.model.functionName(own)) >= 0) {
+      return own;
+    }
+    let at = node;
+    while (isInlined(graph.key[at]) && graph.parent[at] > 0) {
+      at = graph.parent[at];
+    }
+    return this.model.isGroup(graph.key[at]) ? own : functionOf(graph.key[at]);
   }
 
   /** Shows the code of a function. */
@@ -183,10 +252,10 @@ export class App {
 
   // ---- state
 
-  /** The state of the address; the views of waits and of code need them. */
+  /** The state of the address; some views need data that not all pages have. */
   #decode() {
     const state = decodeState(location.hash, this.defaults);
-    const isMissing = { switches: this.switches === null, source: this.code === null };
+    const isMissing = { switches: this.switches === null, source: this.code === null, compare: this.compare === null };
     return isMissing[state.view] ? { ...state, view: 'graph' } : state;
   }
 
@@ -356,10 +425,11 @@ export class App {
       this.#renderTransforms();
     }
     this.#renderSearch();
-    for (const view of ['graph', 'tree', 'functions', 'sandwich', 'source', 'switches', 'recording']) {
+    for (const view of ['compare', 'graph', 'tree', 'functions', 'sandwich', 'source', 'switches', 'recording']) {
       byId(`view-${view}`).hidden = view !== state.view;
     }
     const show = {
+      compare: () => this.#renderCompare(animate),
       graph: () => this.#renderGraph(animate, live),
       tree: () => this.#renderTree(),
       functions: () => this.#renderFunctions(),
@@ -427,7 +497,7 @@ export class App {
 
   #renderTitle() {
     const { recording, title } = this.profile;
-    const command = shellLine(recording.cmdline);
+    const command = this.compare === null ? shellLine(recording.cmdline) : '';
     byId('title').textContent = command === '' ? title : command;
     byId('title').title = command;
     const facts = [recording.hostname, recording.osRelease, recording.arch].filter((text) => text !== '');
@@ -752,7 +822,7 @@ export class App {
     };
     const key = data.graph.key[node];
     if (this.code !== null && key >= 0 && !this.model.isGroup(key)) {
-      actions.a = () => this.#openCode(functionOf(key));
+      actions.a = () => this.#openCode(this.#codeAround(side, node));
     }
     if (TRANSFORM_KEYS[event.key] !== undefined && key >= 0) {
       const found = this.#transformItems(side, node).find(([, , hint]) => hint === event.key);

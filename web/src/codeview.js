@@ -1,99 +1,20 @@
 // Source and assembly of a function: two lists beside each other. Only the rows in view are elements.
 
 import { el } from './dom.js';
+import { RowList } from './rowlist.js';
 import { formatCount, formatHalf, formatPercent, plural } from './format.js';
 import { hottestPlace, instructionRows, lineRows, shareOf, weightAt } from './code.js';
 
-const CODE_ROW_PX = 20;
-const CODE_OVERSCAN = 10;
-/** Rows kept above the one that is scrolled to. */
-const CODE_CONTEXT_ROWS = 5;
 const CODE_INDENT_PX = 14;
 /** Share of the function at which a row has the full colour. */
 const FULL_HEAT = 0.3;
-
-/** A list of rows of one height, with a current row that keys move. */
-class CodeList {
-  /** `draw(index)` gives the cells of a row; `on` has current(index) and key(event, index). */
-  constructor(container, label, on) {
-    this.on = on;
-    this.count = 0;
-    this.current = -1;
-    this.body = el('div', { class: 'code-body', role: 'rowgroup' });
-    this.scroller = el('div', { class: 'code-scroller', tabindex: '0', role: 'grid', 'aria-label': label }, this.body);
-    container.replaceChildren(this.scroller);
-    this.scroller.addEventListener('scroll', () => this.render(), { passive: true });
-    this.scroller.addEventListener('keydown', (event) => this.#key(event));
-    new ResizeObserver(() => this.render()).observe(this.scroller);
-  }
-
-  /** Shows `count` rows; `marked(index)` is true for rows that belong to the other list's current row. */
-  show(count, draw, marked) {
-    this.draw = draw;
-    this.marked = marked;
-    this.count = count;
-    this.current = Math.min(this.current, count - 1);
-    this.body.style.height = `${count * CODE_ROW_PX}px`;
-    this.scroller.setAttribute('aria-rowcount', String(count));
-    this.render();
-  }
-
-  render() {
-    if (this.draw === undefined || this.scroller.clientHeight === 0) {
-      return;
-    }
-    const first = Math.max(0, Math.floor(this.scroller.scrollTop / CODE_ROW_PX) - CODE_OVERSCAN);
-    const last = Math.min(this.count, first + Math.ceil(this.scroller.clientHeight / CODE_ROW_PX) + 2 * CODE_OVERSCAN);
-    const rows = [];
-    for (let index = first; index < last; index++) {
-      const classes = ['code-row', index === this.current ? 'current' : '', this.marked(index) ? 'marked' : ''];
-      const row = el('div', {
-        role: 'row', class: classes.filter((name) => name !== '').join(' '), 'aria-rowindex': String(index + 1),
-        'aria-selected': String(index === this.current), onclick: () => this.select(index),
-      }, ...this.draw(index));
-      row.style.top = `${index * CODE_ROW_PX}px`;
-      rows.push(row);
-    }
-    this.body.replaceChildren(...rows);
-  }
-
-  select(index) {
-    this.current = index;
-    this.reveal(index);
-    this.on.current(index);
-  }
-
-  /** Scrolls a row into view. */
-  reveal(index) {
-    const top = index * CODE_ROW_PX;
-    const { scrollTop, clientHeight } = this.scroller;
-    if (top < scrollTop || top + CODE_ROW_PX > scrollTop + clientHeight) {
-      this.scroller.scrollTop = Math.max(0, top - CODE_CONTEXT_ROWS * CODE_ROW_PX);
-    }
-    this.render();
-  }
-
-  #key(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey || this.count === 0) {
-      return;
-    }
-    const page = Math.max(1, Math.floor(this.scroller.clientHeight / CODE_ROW_PX) - 1);
-    const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity };
-    if (steps[event.key] !== undefined) {
-      event.preventDefault();
-      this.select(Math.max(0, Math.min(this.count - 1, this.current + steps[event.key])));
-    } else {
-      this.on.key(event, this.current);
-    }
-  }
-}
 
 export class CodeView {
   /** `containers` are {lines, instructions, facts}; `on` has status(text). */
   constructor(containers, on) {
     this.facts = containers.facts;
     this.on = on;
-    const list = (container, label, current, key) => new CodeList(container, label, { current, key });
+    const list = (container, label, current, key) => new RowList(container, label, { current, key });
     this.lines = list(
       containers.lines,
       'Source lines',
@@ -227,11 +148,17 @@ export class CodeView {
     ];
   }
 
-  #drawInstruction({ row, text, title, depth }) {
+  #drawInstruction({ row, text, title, depth, begins }) {
     if (row === undefined) {
-      const label = el('span', { role: 'gridcell', class: 'code-wide code-inlined', title }, text);
-      label.style.paddingLeft = `${200 + depth * CODE_INDENT_PX}px`;
-      return [label];
+      const label = el('span', { role: 'gridcell', class: 'code-inlined', title }, text);
+      label.style.paddingLeft = `${4 + depth * CODE_INDENT_PX}px`;
+      const above = this.code.marginTexts[this.code.margins[begins]]?.[1] ?? '';
+      return [
+        el('span', { class: 'code-share' }),
+        el('span', { class: 'code-number' }, this.#address(begins).replace(/./g, ' ')),
+        el('span', { class: 'code-margin', 'aria-hidden': 'true' }, above),
+        label,
+      ];
     }
     const margin = this.code.marginTexts[this.code.margins[row]]?.[0] ?? '';
     const words = this.code.texts[row] ?? '(code not at hand)';

@@ -33,7 +33,7 @@ export const DEFAULT_STATE = Object.freeze({
 
 const CHOICES = {
   weight: ['period', 'samples'],
-  view: ['graph', 'tree', 'functions', 'sandwich', 'source', 'switches', 'recording'],
+  view: ['compare', 'graph', 'tree', 'functions', 'sandwich', 'source', 'switches', 'recording'],
   stacks: ['top-down', 'bottom-up'],
   order: ['weight', 'time'],
   root: ['none', ...GROUPINGS.map(({ id }) => id)],

@@ -10,6 +10,7 @@ use whit_profile::warning::Warning;
 use whit_types::OutsideText;
 
 use super::code::CodeBlock;
+use super::compare::CompareBlock;
 use super::merge::NO_NODE;
 use super::moments::MomentFacts;
 use super::switches::SwitchBlock;
@@ -58,6 +59,8 @@ pub(crate) struct More {
     pub(crate) switches: Option<SwitchBlock>,
     /// Code of the hottest functions.
     pub(crate) code: Option<CodeBlock>,
+    /// What a comparison says of the two sides.
+    pub(crate) compare: Option<CompareBlock>,
     /// The view that the page opens with, where it is not the graph.
     pub(crate) start_view: Option<&'static str>,
     /// When samples were taken; the columns are in a block of their own.

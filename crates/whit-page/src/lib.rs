@@ -44,6 +44,7 @@
 mod check;
 mod code;
 mod columns;
+mod compare;
 mod data;
 mod escape;
 mod fold;
@@ -60,6 +61,8 @@ mod wall;
 pub use code::{
     HotCode, MAX_CODE_BYTES, MAX_CODE_FUNCTION_BYTES, MAX_CODE_FUNCTIONS, MIN_CODE_PERCENT,
 };
+
+pub use compare::{Comparison, MAX_COMPARED};
 
 use std::io::{self, Write};
 
@@ -177,6 +180,8 @@ pub struct Content<'a> {
     pub switches: Option<&'a Switches>,
     /// Code of its hottest functions.
     pub code: Option<&'a HotCode>,
+    /// The comparison that the profile was made for.
+    pub comparison: Option<&'a Comparison<'a>>,
 }
 
 /// As [`write_html`], with further parts.
@@ -202,7 +207,9 @@ pub fn write_content(
     let start_view = switches.is_some() && options.begins_with_switches;
     let start_view = start_view.then_some("switches");
     let code = content.code.map(|code| code::block(code, &tables));
-    let more = data::More { switches, code, start_view, moments: facts };
+    let compare = content.comparison.map(|it| compare::block(it, profile, &tables)).transpose()?;
+    let start_view = if compare.is_some() { Some("compare") } else { start_view };
+    let more = data::More { switches, code, compare, start_view, moments: facts };
     let title = page_title(profile, options);
     page::write(&title, out, |name, out| match name {
         "moments" => Ok(entries.iter().try_for_each(|entries| entries.write(out))?),

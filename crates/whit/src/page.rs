@@ -8,12 +8,14 @@ use std::fs::{File, Permissions};
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use whit_page::{Content, HotCode, HtmlOptions, write_content};
+use whit_page::{Comparison, Content, HotCode, HtmlOptions, write_content};
 use whit_perfdata::existing::{Existing, existing};
 use whit_perfdata::reader::Recording;
 use whit_profile::model::Profile;
 use whit_profile::switches::Switches;
 use whit_profile::{CodeFinder, LoadOptions, SinglesWanted};
+use whit_types::OutsideText;
+use whit_view::diff::Diff;
 
 /// A page is readable like any new file, as far as the user's mask allows.
 const PAGE_MODE: u32 = 0o666;
@@ -69,10 +71,33 @@ pub(crate) fn write(loaded: &Loaded, options: &HtmlOptions, path: &Path) -> Resu
     let mut sources = Sources::new(Place::default());
     let mut line_text = |line: &_| sources.text(line);
     let hot = code.as_ref().map(|code| HotCode::new(profile, code, &mut line_text));
-    let content = Content { switches: switches.as_ref(), code: hot.as_ref() };
+    let content = Content { switches: switches.as_ref(), code: hot.as_ref(), ..Content::default() };
+    write_page(profile, &content, options, path)
+}
+
+/// Writes a comparison of two sides as one page.
+pub(crate) fn write_comparison(sides: [Vec<Profile>; 2], diff: &Diff, path: &Path) -> Result<()> {
+    let paths = diff
+        .paths
+        .each_ref()
+        .map(|paths| paths.iter().map(OutsideText::exact).collect::<Vec<_>>().join(", "));
+    let title = format!("{} → {}", paths[0], paths[1]);
+    // Each side has a recording at least.
+    let (comparison, profile) =
+        Comparison::new(sides, diff).context("there is nothing to compare")?;
+    let content = Content { comparison: Some(&comparison), ..Content::default() };
+    write_page(&profile, &content, &HtmlOptions { title, ..HtmlOptions::default() }, path)
+}
+
+fn write_page(
+    profile: &Profile,
+    content: &Content<'_>,
+    options: &HtmlOptions,
+    path: &Path,
+) -> Result<()> {
     let write = |file: &mut File| -> Result<()> {
         let mut out = BufWriter::new(file);
-        write_content(profile, &content, options, &mut out)?;
+        write_content(profile, content, options, &mut out)?;
         Ok(out.flush()?)
     };
     let written = match existing(path) {

@@ -5,23 +5,23 @@ import assert from 'node:assert/strict';
 import { inBrowser, textOf, untilText } from './browser.js';
 
 const { test, open } = inBrowser();
-const currentText = (page, pane) => textOf(page, `#code-${pane} .code-row.current`);
+const currentText = (page, pane) => textOf(page, `#code-${pane} .list-row.current`);
 
 test('the hottest function is shown at its hottest instruction, with its source', () => open('server', '#view=source', async (page) => {
   assert.match(await textOf(page, '#code-function option:checked'), /^kv::Store::get.* · kvstored$/);
   assert.match(await textOf(page, '#code-facts'), /kvstored · 26\.22 % ±0\.\d+ of cycles:P, 1,733 samples · 96 bytes at 1090$/);
   assert.match(await currentText(page, 'instructions'), /^59\.83 %\s*±\d\.\d\s+1090\s+┌─>\s*add {4}%rcx,%rax/);
   assert.match(await currentText(page, 'lines'), /^59\.83 %\s*±\d\.\d\s+151\s+line 151 of FastHash::operator/);
-  const rows = (await page.locator('#code-instructions .code-row').allInnerTexts()).join('\n');
+  const rows = (await page.locator('#code-instructions .list-row').allInnerTexts()).join('\n');
   assert.match(rows, /▸ FastHash::operator.*, inlined at store\.cc:151/);
   assert.match(rows, /◂ kv::Store::get/);
 }));
 
 test('a line marks its instructions; keys move, follow a jump, and come back', () => open('server', '#view=source', async (page) => {
-  await page.click('#code-lines .code-row:has-text("line 149 of")');
+  await page.click('#code-lines .list-row:has-text("line 149 of")');
   assert.match(await currentText(page, 'instructions'), /^40\.17 %.*10c0/s);
   await untilText(page, '#status', /^src\/store\.cc:149: 40\.17 % ±/);
-  await page.focus('#code-instructions .code-scroller');
+  await page.focus('#code-instructions .list-scroller');
   await page.keyboard.press('ArrowDown');
   await untilText(page, '#status', /^▸ FastHash::operator.*, inlined/);
   await page.keyboard.press('ArrowDown');
@@ -49,11 +49,18 @@ test('key, menu, and table of functions lead to the code', async () => {
     assert.match(page.url(), /fn=\d+&view=source/);
     await page.click('[data-view=graph]');
     await page.focus('#flame');
+    await page.keyboard.press('ArrowDown');
+    await untilText(page, '#status', /^kv::HashIndex.*find/);
+    await page.keyboard.press('a');
+    assert.match(await textOf(page, '#code-function option:checked'), /^kv::Store::get/, 'an inlined frame leads to the function around it');
+    await page.click('[data-view=graph]');
+    await page.click('#reset');
+    await page.focus('#flame');
     for (let i = 0; i < 4; i++) {
       await page.keyboard.press('ArrowDown');
     }
     await page.keyboard.press('a');
-    await untilText(page, '#code-problem', /^std::execute_native_thread_routine.* is not on this page\. .*40 hottest functions with at least 0\.2 %/);
+    await untilText(page, '#code-problem', /^__clone3.* is not on this page\. .*40 hottest functions with at least 0\.2 %/);
     assert.ok(await page.locator('#code-panes').isHidden());
     await page.selectOption('#code-function', { index: 0 });
     assert.ok(await page.locator('#code-panes').isVisible());
@@ -91,7 +98,7 @@ test('what is not at hand says why', () => open('server', '#view=source', async 
   assert.match(await currentText(page, 'instructions'), /^100 %.*\(code not at hand\)/s);
   assert.ok(await page.locator('#code-source').isHidden());
   await page.selectOption('#code-function', { label: 'ip_finish_output2 · [kernel.kallsyms]' });
-  assert.match((await page.locator('#code-lines .code-row').allInnerTexts()).join('\n'), /net\/ipv4\/ip_output\.c: not at hand when the page was made/);
+  assert.match((await page.locator('#code-lines .list-row').allInnerTexts()).join('\n'), /net\/ipv4\/ip_output\.c: not at hand when the page was made/);
   assert.ok(await page.locator('#code-problem').isHidden());
 }));
 
@@ -106,7 +113,7 @@ test('weights are those of the chosen event, and of the whole recording', () => 
 }));
 
 test('hostile names and texts are text in both lists', () => open('hostile', '#view=source', async (page) => {
-  const [lines, instructions] = await Promise.all(['lines', 'instructions'].map((pane) => page.locator(`#code-${pane} .code-row`).allInnerTexts()));
+  const [lines, instructions] = await Promise.all(['lines', 'instructions'].map((pane) => page.locator(`#code-${pane} .list-row`).allInnerTexts()));
   assert.match(lines.join('\n'), /<\/script><img src=x[^]*\\u\{202e\}evil\\x1b\[2J/);
   assert.match(instructions.join('\n'), /▸ .*\\u\{202e\}evil/);
   assert.equal(await page.evaluate(() => window.pwned), undefined);

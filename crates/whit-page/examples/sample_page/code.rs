@@ -67,7 +67,7 @@ impl Code for MadeUp<'_> {
 const BLOCKS: u64 = 8;
 
 /// Blocks of time between which shares scatter a little.
-fn blocks(profile: &Profile) -> Blocks {
+pub(crate) fn blocks(profile: &Profile) -> Blocks {
     let context = |row: &SampleRow| BlockContext {
         event: row.event,
         thread: row.thread,

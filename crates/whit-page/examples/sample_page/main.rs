@@ -3,11 +3,12 @@
 //!
 //! Kinds: `server` (a key-value server beside a JIT-compiled process), `hostile` (names that try
 //! to break out of the page), `large` (more call tree nodes than a page embeds). Further ones are
-//! `waits` (with context switches), `bench` (10^6 samples of 64 CPUs), `one` (a single sample) and `empty`.
+//! `waits` (with context switches), `compare` (two recordings), `bench` (10^6 samples of 64 CPUs), `one` (a single sample) and `empty`.
 
 mod bench;
 mod builder;
 mod code;
+mod compare;
 mod server;
 mod small;
 mod waits;
@@ -40,8 +41,21 @@ fn profile(kind: &str) -> Option<(Profile, Option<Switches>)> {
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [kind, path] = &arguments[..] else {
-        return Err("usage: sample_page server|hostile|large|waits|bench|one|empty FILE".into());
+        return Err(
+            "usage: sample_page server|hostile|large|waits|compare|bench|one|empty FILE".into()
+        );
     };
+    if kind == "compare" {
+        let (diff, sides) = compare::sides()?;
+        let (comparison, profile) = compare::page(&diff, sides)?;
+        let content = Content { comparison: Some(&comparison), ..Content::default() };
+        let mut out = BufWriter::new(File::create(path)?);
+        let options =
+            HtmlOptions { title: "before.data → after.data".into(), ..HtmlOptions::default() };
+        let summary = write_content(&profile, &content, &options, &mut out)?;
+        println!("{path}: {summary:?}");
+        return Ok(out.flush()?);
+    }
     let (profile, switches) =
         profile(kind).ok_or_else(|| format!("no sample page of kind '{kind}'"))?;
     let mut out = BufWriter::new(File::create(path)?);
@@ -54,7 +68,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             _ => None,
         };
         let code = name.map(|name| code::of(&profile, &name));
-        let content = Content { switches: switches.as_ref(), code: code.as_ref() };
+        let content =
+            Content { switches: switches.as_ref(), code: code.as_ref(), ..Content::default() };
         write_content(&profile, &content, &options, &mut out)?
     };
     out.flush()?;
