@@ -16,6 +16,7 @@ import { FlameGraph } from './flame.js';
 import { Menu, Notice, Tooltip } from './popups.js';
 import { FunctionTable } from './table.js';
 import { decodeSwitches } from './switches.js';
+import { LongestWaits } from './longest.js';
 import { SwitchTable } from './switchtable.js';
 import { Timeline, renderActivities, spanTip } from './timeline.js';
 import { renderRecording, renderStrip, shellLine } from './facts.js';
@@ -92,6 +93,7 @@ export class App {
     this.callTree = new CallTree(byId('call-tree'), {
       menu: (node, x, y) => this.#treeMenu(node, x, y),
       key: (event, node) => this.#treeKey(event, node),
+      opened: () => this.#renderIntervals(),
       status: (node) => {
         const { graph, weight } = this.callTree.data;
         byId('status').textContent = `${model.nodeName(graph, node)}: ${formatPercent(weight[node] / model.total)}`;
@@ -231,7 +233,16 @@ export class App {
     byId('switch-facts').replaceChildren(...this.switches.facts.map((fact) => el('p', {}, fact)));
     this.switchTable = new SwitchTable(byId('switch-table'), this.switches);
     this.spanTip = new Tooltip((index) => spanTip(this.switches.timeline, index));
+    this.longest = new LongestWaits(byId('longest-waits'), this.switches.timeline, {
+      choose: (span) => {
+        this.timeline.choose(span);
+        byId('status').textContent = span < 0 ? '' : spanTip(this.switches.timeline, span).map(({ textContent }) => textContent).join('; ');
+      },
+      range: (from, to) => (this.model.moments === null ? this.timeline.zoom(from, to)
+        : this.go({ range: [from, to].map((ns) => Math.round(ns + this.#waitsBegin())) })),
+    });
     this.timeline = new Timeline(byId('timeline'), this.switches.timeline, {
+      choose: (span) => this.longest.mark(span),
       hover: (index, event) => {
         if (index < 0) {
           this.spanTip.hide();
@@ -323,6 +334,7 @@ export class App {
     choose('strip', (strip) => ({ strip }));
     choose('shape', (shape) => ({ shape }));
     choose('direction', (direction) => ({ direction }));
+    choose('waits', (waits) => ({ waits }));
     choose('weight', (weight) => ({ weight }));
     choose('colour', (colour) => {
       this.muted.clear();
@@ -487,7 +499,16 @@ export class App {
     const { ids, spanNs } = this.switches.timeline;
     const within = this.model.moments === null ? null
       : range === null ? [0, Math.max(1, spanNs)] : range.map((ns) => ns - this.#waitsBegin());
-    this.timeline.show(paint, Uint8Array.from(ids, (id) => (matches(id) ? 1 : 0)), within);
+    const threads = Uint8Array.from(ids, (id) => (matches(id) ? 1 : 0));
+    const isTree = this.state.waits === 'tree';
+    byId('longest-waits').hidden = isTree;
+    byId('longest-count').hidden = isTree;
+    byId('switch-table').hidden = !isTree;
+    byId('switch-directions').hidden = !isTree;
+    byId('tree-note').textContent = isTree && [pid, tid, comm, range].some((choice) => choice !== null)
+      ? 'the call tree has sums over all threads and all of the time' : '';
+    this.longest.show(threads, within ?? [0, Math.max(1, spanNs)]);
+    this.timeline.show(paint, threads, within);
   }
 
   /** Beginning of the waits' time line in the time of the strip. */
@@ -506,7 +527,7 @@ export class App {
 
   #renderChoices() {
     const { state, model } = this;
-    for (const name of ['view', 'stacks', 'order', 'strip', 'shape', 'colour', 'direction']) {
+    for (const name of ['view', 'stacks', 'order', 'strip', 'shape', 'colour', 'direction', 'waits']) {
       for (const choice of document.querySelectorAll(`[data-${name}]`)) {
         choice.setAttribute('aria-pressed', String(choice.dataset[name] === state[name]));
       }
@@ -899,10 +920,11 @@ export class App {
   #renderIntervals() {
     clearTimeout(this.intervalsTimer);
     const { view } = this.state;
-    if (this.model.moments === null || !['functions', 'sandwich'].includes(view)) {
+    const isTree = view === 'tree' && this.state.stacks === 'top-down';
+    if (this.model.moments === null || !(isTree || ['functions', 'sandwich'].includes(view))) {
       return;
     }
-    const steps = this.model.intervalSteps();
+    const steps = isTree ? this.model.nodeIntervalSteps(this.callTree.nodes()) : this.model.intervalSteps();
     const work = () => {
       const { done, value } = steps.next();
       if (done) {
@@ -917,6 +939,10 @@ export class App {
   #showIntervals(view, intervals) {
     if (view === 'functions') {
       this.table.showIntervals(intervals);
+    }
+    if (view === 'tree') {
+      this.callTree.showIntervals(intervals);
+      return;
     }
     const fn = this.centerFn ?? null;
     for (const id of ['self', 'total']) {

@@ -20,6 +20,7 @@ export const DEFAULT_STATE = Object.freeze({
   shape: 'flame',
   colour: 'kind',
   direction: 'callee',
+  waits: 'longest',
   search: '',
   regex: false,
   zoom: Object.freeze([]),
@@ -42,6 +43,7 @@ const CHOICES = {
   shape: ['flame', 'icicle'],
   colour: ['kind', 'binary'],
   direction: ['callee', 'caller'],
+  waits: ['longest', 'tree'],
   sort: ['self', 'total', 'name', 'binary'],
 };
 const NUMBERS = ['event', 'pid', 'tid', 'fn'];

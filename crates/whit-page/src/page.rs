@@ -43,6 +43,7 @@ const MODULES: &[(&str, &str)] = &[
     ("rowlist.js", include_str!("../../../web/src/rowlist.js")),
     ("codeview.js", include_str!("../../../web/src/codeview.js")),
     ("switchtable.js", include_str!("../../../web/src/switchtable.js")),
+    ("longest.js", include_str!("../../../web/src/longest.js")),
     ("timeline.js", include_str!("../../../web/src/timeline.js")),
     ("strip.js", include_str!("../../../web/src/strip.js")),
     ("transformbar.js", include_str!("../../../web/src/transformbar.js")),

@@ -78,7 +78,12 @@ pub(crate) fn blocks(profile: &Profile) -> Blocks {
         let weight = |(context, row): (usize, &SampleRow)| BlockWeight {
             context: context as u32,
             node: row.node,
-            period: row.period / BLOCKS * (9 + (block + context as u64) % 3) / 10,
+            period: {
+                // Half of the blocks have less, the others as much more.
+                let (tenths, more) = (10, context as u64 % 3);
+                let part = if block % 2 == 0 { tenths + more } else { tenths - more };
+                row.period / BLOCKS * part / tenths
+            },
         };
         profile.rows.iter().enumerate().map(weight).collect()
     };
