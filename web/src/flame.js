@@ -67,10 +67,10 @@ export class FlameGraph {
     this.scroller.addEventListener('keydown', (event) => this.#key(event));
   }
 
-  /** Shows a graph: `data` has graph, layout, weight, zoom (node), up (roots at the bottom), paint
+  /** Shows a graph. `data` has graph, layout, weight, zoom (node), up (roots at the bottom), paint
    *  (theme), fill(key), name(node), match(key) or null, muted(key), base (rows at the root that are
-   *  left out), nothing (said where no row is left); and where they are there, fillNode(node) in place of fill,
-   *  hatched(node), outlined(key). */
+   *  left out), nothing (said where no row is left). Some graphs have fillNode(node) in place of fill, hatched(node),
+   *  outlined(key). */
   show(data, { animate = false } = {}) {
     const same = this.data !== null && this.data.graph === data.graph;
     const before = this.data === null ? null : this.#range();

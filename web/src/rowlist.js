@@ -1,4 +1,4 @@
-// A list of rows of one height, of which only those in view are elements, with a current row that keys move.
+// A list of rows of one height. Only the rows in view are elements; keys move the current one.
 
 import { el } from './dom.js';
 

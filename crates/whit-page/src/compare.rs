@@ -1,4 +1,4 @@
-//! A page that compares two sides: one profile that has the samples of both, and what `whit diff` says of them.
+//! A page that compares two sides: a profile with the samples of both, and the verdicts of `whit diff`.
 //! `web/src/compare.js` reads what this writes.
 
 use rustc_hash::FxHashMap;

@@ -59,7 +59,7 @@ pub(crate) struct More {
     pub(crate) switches: Option<SwitchBlock>,
     /// Code of the hottest functions.
     pub(crate) code: Option<CodeBlock>,
-    /// What a comparison says of the two sides.
+    /// Verdicts on the two sides of a comparison.
     pub(crate) compare: Option<CompareBlock>,
     /// The view that the page opens with, where it is not the graph.
     pub(crate) start_view: Option<&'static str>,

@@ -43,6 +43,8 @@
 
 mod check;
 mod code;
+#[cfg(test)]
+mod code_tests;
 mod columns;
 mod compare;
 mod data;

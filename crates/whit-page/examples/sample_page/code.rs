@@ -81,7 +81,7 @@ pub(crate) fn blocks(profile: &Profile) -> Blocks {
             period: {
                 // Half of the blocks have less, the others as much more.
                 let (tenths, more) = (10, context as u64 % 3);
-                let part = if block % 2 == 0 { tenths + more } else { tenths - more };
+                let part = if block.is_multiple_of(2) { tenths + more } else { tenths - more };
                 row.period / BLOCKS * part / tenths
             },
         };

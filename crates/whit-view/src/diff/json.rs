@@ -126,7 +126,7 @@ struct Test {
     after: f64,
     /// Half of the interval of the value before; `null` where nothing bounds it.
     before_plus_minus: Option<f64>,
-    /// The same, after.
+    /// Half of the interval of the value after; `null` where nothing bounds it.
     after_plus_minus: Option<f64>,
     change: f64,
     /// Lower end of the change's interval, which holds the true one in 95 of 100 cases.
