@@ -52,7 +52,7 @@ test('frames have the colour of their change, and hatches where it cannot be tol
   };
   await page.mouse.move(5, 5);
   assert.equal(await hatched(0.3), 1, 'one plain colour');
-  assert.ok(await hatched(0.79) > 2, 'hatched');
+  assert.ok(await hatched(0.868) > 1, 'hatched');
 }));
 
 test('the table chooses frames, filters, and changes its value', () => open('compare', '', async (page) => {
