@@ -125,7 +125,7 @@ export class CompareView {
       line(`this stack: ${formatPercent(shares.before[node])} before, ${formatPercent(shares.after[node])} after`),
       ...part('the function with its callees', row?.total),
       ...part('the function itself', row?.self),
-      ...(row?.renamed ? [line(`after: ${row.renamed.name}${row.matched === 'similar' ? ', perhaps' : ''}`)] : []),
+      ...(row?.renamed ? [line(`after: ${row.renamed.name} in ${row.renamed.binary}${row.matched === 'similar' ? ', perhaps' : ''}`)] : []),
       ...(key !== ALL && row === undefined ? [line('no statistics of this function are on the page')] : []),
     ];
   }
@@ -144,14 +144,15 @@ export class CompareView {
     const { per } = this.compare;
     const judged = this.what === 'total' ? row.total ?? row.self : row.self;
     const cell = (kind, text, title = text) => el('span', { role: 'gridcell', class: `compare-${kind}`, title }, text);
-    const name = row.renamed === null ? row.name : `${row.name} → ${row.renamed.name}`;
+    const both = (part) => (row.renamed === null || row.renamed[part] === row[part] ? row[part] : `${row[part]} → ${row.renamed[part]}`);
+    const name = both('name');
     const guess = row.matched === 'similar' ? '\nperhaps the same function: the names are similar' : '';
     const caller = row.caller === null ? '' : `\nmost often called from ${row.caller.name}: ${verdictText(row.caller.total, per)}`;
     const verdict = cell('verdict', verdictShort(judged, per), verdictText(judged, per));
     verdict.dataset.verdict = judged.verdict;
     return [
       cell('name', name, `${name}${guess}${caller}`),
-      cell('binary', row.binary),
+      cell('binary', both('binary')),
       cell('value', valueText(judged.before, judged.before_plus_minus, per)),
       cell('value', valueText(judged.after, judged.after_plus_minus, per)),
       cell('value', changeText(judged, per)),
