@@ -1,11 +1,13 @@
 // The page: one state, one model, and the views that draw them. Every change goes through `go`.
 
 import { button, byId, copyText, el, press } from './dom.js';
-import { formatCount, formatPercent, formatPeriod, isClockEvent, plural } from './format.js';
+import {
+  formatCount, formatDuration, formatHalf, formatPercent, formatPeriod, isClockEvent, isWallEvent, plural,
+} from './format.js';
 import { MAX_COLOURED_BINARIES, binaryColour, cssColour, themePaint, vary } from './colors.js';
 import { MAX_INVERTED_NODES } from './invert.js';
 import { MAX_TIME_NODES } from './timeorder.js';
-import { MAX_GROUPED_NODES, findPath, functionOf, pathTo } from './tree.js';
+import { MAX_GROUPED_NODES, findPath, functionOf, isInlined, pathTo } from './tree.js';
 import { exactly } from './search.js';
 import { shortenName } from './names.js';
 import { DEFAULT_STATE, decodeState, encodeState } from './state.js';
@@ -14,18 +16,21 @@ import { FlameGraph } from './flame.js';
 import { Menu, Notice, Tooltip } from './popups.js';
 import { FunctionTable } from './table.js';
 import { decodeSwitches } from './switches.js';
+import { LongestWaits } from './longest.js';
 import { SwitchTable } from './switchtable.js';
 import { Timeline, renderActivities, spanTip } from './timeline.js';
 import { renderRecording, renderStrip, shellLine } from './facts.js';
 import { CallTree } from './calltree.js';
+import { codeEvent, codeFor, decodeCode, hottestCode, noCodeReason } from './code.js';
+import { changeColour, decodeCompare } from './compare.js';
+import { CompareView } from './compareview.js';
+import { CodeView, codeFacts } from './codeview.js';
 import { frameTip } from './frametip.js';
 import { Theme } from './theme.js';
 import { categoryColour, fillChoice, renderLegend, renderSelectors, renderSeries } from './controls.js';
 import { Strip } from './strip.js';
 import { heatPlan, stripSeries } from './stripdata.js';
 import { TRANSFORM_KEYS, renderTransforms, transformItems } from './transformbar.js';
-
-import { formatDuration, formatHalf, isWallEvent } from './format.js';
 
 const TYPING_MS = 120;
 /** Intervals are computed when nothing changed for so long. */
@@ -53,7 +58,10 @@ export class App {
   constructor(profile) {
     const model = new Model(profile);
     this.model = model;
+    this.codeFunctions = new Set((profile.code?.functions ?? []).map((entry) => entry.function));
     this.switches = profile.switches ? decodeSwitches(profile.switches) : null;
+    this.compare = profile.compare ? decodeCompare(profile.compare) : null;
+    this.code = profile.code ? decodeCode(profile.code) : null;
     this.defaults = {
       ...DEFAULT_STATE,
       view: profile.startView ?? DEFAULT_STATE.view,
@@ -79,16 +87,20 @@ export class App {
       sort: (id) => this.#sortBy(id),
       find: (fn) => this.#find(fn),
       open: (fn) => this.go({ view: 'sandwich', fn, callers: [], callees: [] }),
+      code: this.code === null ? null : (fn) => this.#openCode(fn),
       menu: (fn, x, y) => this.#functionMenu(fn, [], x, y),
     });
     this.callTree = new CallTree(byId('call-tree'), {
       menu: (node, x, y) => this.#treeMenu(node, x, y),
       key: (event, node) => this.#treeKey(event, node),
+      opened: () => this.#renderIntervals(),
       status: (node) => {
         const { graph, weight } = this.callTree.data;
         byId('status').textContent = `${model.nodeName(graph, node)}: ${formatPercent(weight[node] / model.total)}`;
       },
     });
+    this.#addCompare();
+    this.#addCode();
     this.#addSwitches();
     this.#addStrip();
     renderStrip(profile, { losses: byId('losses'), cost: byId('cost'), warnings: byId('warnings') });
@@ -122,6 +134,97 @@ export class App {
     byId('strip-clear').addEventListener('click', () => this.go({ range: null }));
   }
 
+  #addCompare() {
+    if (this.compare === null) {
+      return;
+    }
+    document.querySelector('[data-view=compare]').hidden = false;
+    this.compareTip = new Tooltip((node) => this.compareView.tip(node));
+    this.compareView = new CompareView(this.compare, this.model, {
+      zoom: (zoom) => this.go({ zoom }, { animate: true }),
+      hover: (node, event) => {
+        if (node < 0 || event === null || event.pointerType === 'touch') {
+          this.compareTip.hide();
+        } else {
+          this.compareTip.show(`${node} ${this.state.event}`, node, event.clientX, event.clientY);
+        }
+      },
+      status: (text) => {
+        byId('status').textContent = text;
+      },
+      search: (fn) => this.#find(fn),
+    });
+  }
+
+  #renderCompare(animate) {
+    const { state, found, theme } = this;
+    const matches = found === null || found.error !== '' ? null : found.functions;
+    this.compareTip.hide();
+    this.compareView.show({
+      event: state.event,
+      zoom: state.zoom,
+      shape: state.shape,
+      theme: theme.name,
+      paint: themePaint(theme.name),
+      match: matches === null ? null : (key) => matches[functionOf(key)] === 1,
+      animate,
+    });
+    const swatch = (colour, text, cls = '') => {
+      const element = el('span', { class: `swatch ${cls}`, 'aria-hidden': 'true' });
+      if (colour !== null) {
+        element.style.background = colour;
+      }
+      return el('span', {}, element, text);
+    };
+    const of = (change) => cssColour(changeColour(change, theme.name));
+    byId('compare-legend').replaceChildren(
+      swatch(of(-0.5), 'less after'),
+      swatch(of(0), 'same'),
+      swatch(of(0.5), 'more after'),
+      swatch(null, 'cannot be told', 'hatch'),
+    );
+  }
+
+  #addCode() {
+    if (this.code === null) {
+      return;
+    }
+    const { model, code } = this;
+    code.functions.forEach((entry) => {
+      entry.name = model.functionName(entry.function);
+    });
+    document.querySelector('[data-view=source]').hidden = false;
+    this.codeView = new CodeView(
+      { lines: byId('code-lines'), instructions: byId('code-instructions') },
+      { status: (text) => {
+        byId('status').textContent = text;
+      } },
+    );
+    const option = ({ name, function: fn }, index) => ({ value: String(index), text: `${shortenName(name, 60)} · ${shortenName(model.functionDso(fn).name, 24)}` });
+    fillChoice(byId('code-function'), code.functions.map(option));
+    byId('code-function').addEventListener('change', (event) => this.go({ fn: code.functions[Number(event.target.value)].function }));
+    byId('code-hottest').addEventListener('click', () => this.codeView.toHottest());
+  }
+
+  /** The function whose code a frame is part of: an inlined one stands on the function around it. */
+  #codeAround(side, node) {
+    const { graph } = this.graphs[side].data;
+    const own = functionOf(graph.key[node]);
+    if (side !== 'graph' || this.state.stacks !== 'top-down' || codeFor(this.code, own, this.model.functionName(own)) >= 0) {
+      return own;
+    }
+    let at = node;
+    while (isInlined(graph.key[at]) && graph.parent[at] > 0) {
+      at = graph.parent[at];
+    }
+    return this.model.isGroup(graph.key[at]) ? own : functionOf(graph.key[at]);
+  }
+
+  /** Shows the code of a function. */
+  #openCode(fn) {
+    this.go({ view: 'source', fn });
+  }
+
   #addSwitches() {
     if (this.switches === null) {
       return;
@@ -130,7 +233,16 @@ export class App {
     byId('switch-facts').replaceChildren(...this.switches.facts.map((fact) => el('p', {}, fact)));
     this.switchTable = new SwitchTable(byId('switch-table'), this.switches);
     this.spanTip = new Tooltip((index) => spanTip(this.switches.timeline, index));
+    this.longest = new LongestWaits(byId('longest-waits'), this.switches.timeline, {
+      choose: (span) => {
+        this.timeline.choose(span);
+        byId('status').textContent = span < 0 ? '' : spanTip(this.switches.timeline, span).map(({ textContent }) => textContent).join('; ');
+      },
+      range: (from, to) => (this.model.moments === null ? this.timeline.zoom(from, to)
+        : this.go({ range: [from, to].map((ns) => Math.round(ns + this.#waitsBegin())) })),
+    });
     this.timeline = new Timeline(byId('timeline'), this.switches.timeline, {
+      choose: (span) => this.longest.mark(span),
       hover: (index, event) => {
         if (index < 0) {
           this.spanTip.hide();
@@ -151,10 +263,11 @@ export class App {
 
   // ---- state
 
-  /** The state of the address; the view of waits needs waits. */
+  /** The state of the address; some views need data that not all pages have. */
   #decode() {
     const state = decodeState(location.hash, this.defaults);
-    return state.view === 'switches' && this.switches === null ? { ...state, view: 'graph' } : state;
+    const isMissing = { switches: this.switches === null, source: this.code === null, compare: this.compare === null };
+    return isMissing[state.view] ? { ...state, view: 'graph' } : state;
   }
 
   /** Changes the state, the page and the fragment. */
@@ -221,6 +334,7 @@ export class App {
     choose('strip', (strip) => ({ strip }));
     choose('shape', (shape) => ({ shape }));
     choose('direction', (direction) => ({ direction }));
+    choose('waits', (waits) => ({ waits }));
     choose('weight', (weight) => ({ weight }));
     choose('colour', (colour) => {
       this.muted.clear();
@@ -323,19 +437,57 @@ export class App {
       this.#renderTransforms();
     }
     this.#renderSearch();
-    for (const view of ['graph', 'tree', 'functions', 'sandwich', 'switches', 'recording']) {
+    for (const view of ['compare', 'graph', 'tree', 'functions', 'sandwich', 'source', 'switches', 'recording']) {
       byId(`view-${view}`).hidden = view !== state.view;
     }
     const show = {
+      compare: () => this.#renderCompare(animate),
       graph: () => this.#renderGraph(animate, live),
       tree: () => this.#renderTree(),
       functions: () => this.#renderFunctions(),
       sandwich: () => this.#renderSandwich(animate),
+      source: () => this.#renderCode(),
       switches: () => this.#renderSwitches(),
       recording: () => {},
     };
     show[state.view]();
     this.#renderIntervals();
+  }
+
+  #renderCode() {
+    const { model, code, state } = this;
+    const fn = state.fn !== null && state.fn < model.realNames.length ? state.fn : null;
+    const index = fn === null ? hottestCode(code, state.event) : codeFor(code, fn, model.functionName(fn));
+    const entry = code.functions[index];
+    byId('code-panes').hidden = entry === undefined;
+    byId('code-hottest').disabled = entry === undefined;
+    byId('code-function').value = entry === undefined ? '' : String(index);
+    const notes = [];
+    if (entry === undefined) {
+      const name = fn === null ? '' : `${shortenName(model.functionName(fn), 80)} is not on this page. `;
+      byId('code-facts').textContent = '';
+      notes.push(`${name}${noCodeReason(code, fn)}`);
+    } else {
+      const event = codeEvent(entry, state.event, isWallEvent(model.event.name));
+      const { name: eventName, period } = this.profile.events[event] ?? { name: '', period: 0 };
+      const whole = entry.weights.find((weight) => weight.event === event) ?? null;
+      const isPart = [state.pid, state.tid, state.comm, state.range].some((choice) => choice !== null);
+      const binary = model.functionDso(entry.function).path;
+      byId('code-facts').textContent = codeFacts(entry, { binary, eventName, whole, eventTotal: period, isPart }).join(' · ');
+      if (fn !== null && entry.function !== fn) {
+        notes.push(`${shortenName(model.functionName(fn), 80)} is inlined; this is the function that it is a part of.`);
+      }
+      if (entry.problem !== null) {
+        notes.push(`The instructions are not at hand: ${entry.problem}. Addresses of samples stand below.`);
+      }
+      byId('code-source').hidden = entry.lines.length === 0;
+      if (entry.problem === null && entry.lines.length === 0) {
+        notes.push('No debug information says which source lines these instructions come from.');
+      }
+      this.codeView.show(entry, event, whole);
+    }
+    byId('code-problem').textContent = notes.join(' ');
+    byId('code-problem').hidden = notes.length === 0;
   }
 
   #renderSwitches() {
@@ -347,7 +499,16 @@ export class App {
     const { ids, spanNs } = this.switches.timeline;
     const within = this.model.moments === null ? null
       : range === null ? [0, Math.max(1, spanNs)] : range.map((ns) => ns - this.#waitsBegin());
-    this.timeline.show(paint, Uint8Array.from(ids, (id) => (matches(id) ? 1 : 0)), within);
+    const threads = Uint8Array.from(ids, (id) => (matches(id) ? 1 : 0));
+    const isTree = this.state.waits === 'tree';
+    byId('longest-waits').hidden = isTree;
+    byId('longest-count').hidden = isTree;
+    byId('switch-table').hidden = !isTree;
+    byId('switch-directions').hidden = !isTree;
+    byId('tree-note').textContent = isTree && [pid, tid, comm, range].some((choice) => choice !== null)
+      ? 'the call tree has sums over all threads and all of the time' : '';
+    this.longest.show(threads, within ?? [0, Math.max(1, spanNs)]);
+    this.timeline.show(paint, threads, within);
   }
 
   /** Beginning of the waits' time line in the time of the strip. */
@@ -357,7 +518,7 @@ export class App {
 
   #renderTitle() {
     const { recording, title } = this.profile;
-    const command = shellLine(recording.cmdline);
+    const command = this.compare === null ? shellLine(recording.cmdline) : '';
     byId('title').textContent = command === '' ? title : command;
     byId('title').title = command;
     const facts = [recording.hostname, recording.osRelease, recording.arch].filter((text) => text !== '');
@@ -366,7 +527,7 @@ export class App {
 
   #renderChoices() {
     const { state, model } = this;
-    for (const name of ['view', 'stacks', 'order', 'strip', 'shape', 'colour', 'direction']) {
+    for (const name of ['view', 'stacks', 'order', 'strip', 'shape', 'colour', 'direction', 'waits']) {
       for (const choice of document.querySelectorAll(`[data-${name}]`)) {
         choice.setAttribute('aria-pressed', String(choice.dataset[name] === state[name]));
       }
@@ -476,6 +637,9 @@ export class App {
     } else if (event.key === 's' && !this.model.isGroup(key)) {
       event.preventDefault();
       this.go({ view: 'sandwich', fn: functionOf(key), callers: [], callees: [] });
+    } else if (event.key === 'a' && this.code !== null && !this.model.isGroup(key)) {
+      event.preventDefault();
+      this.#openCode(functionOf(key));
     }
   }
 
@@ -551,6 +715,7 @@ export class App {
       name: model.functionName(fn),
       binary: dso.name,
       binaryPath: dso.path,
+      hasCode: this.codeFunctions.has(fn),
       known: fn >= model.functionCount || profile.functions.known[fn] === 1,
       self,
       total,
@@ -677,6 +842,9 @@ export class App {
       s: () => this.#open(side, node),
     };
     const key = data.graph.key[node];
+    if (this.code !== null && key >= 0 && !this.model.isGroup(key)) {
+      actions.a = () => this.#openCode(this.#codeAround(side, node));
+    }
     if (TRANSFORM_KEYS[event.key] !== undefined && key >= 0) {
       const found = this.#transformItems(side, node).find(([, , hint]) => hint === event.key);
       actions[event.key] = found?.[1];
@@ -752,10 +920,11 @@ export class App {
   #renderIntervals() {
     clearTimeout(this.intervalsTimer);
     const { view } = this.state;
-    if (this.model.moments === null || !['functions', 'sandwich'].includes(view)) {
+    const isTree = view === 'tree' && this.state.stacks === 'top-down';
+    if (this.model.moments === null || !(isTree || ['functions', 'sandwich'].includes(view))) {
       return;
     }
-    const steps = this.model.intervalSteps();
+    const steps = isTree ? this.model.nodeIntervalSteps(this.callTree.nodes()) : this.model.intervalSteps();
     const work = () => {
       const { done, value } = steps.next();
       if (done) {
@@ -770,6 +939,10 @@ export class App {
   #showIntervals(view, intervals) {
     if (view === 'functions') {
       this.table.showIntervals(intervals);
+    }
+    if (view === 'tree') {
+      this.callTree.showIntervals(intervals);
+      return;
     }
     const fn = this.centerFn ?? null;
     for (const id of ['self', 'total']) {
@@ -797,6 +970,8 @@ export class App {
       o: () => this.go({ view: 'graph', stacks: 'top-down', zoom: [], order: state.order === 'time' ? 'weight' : 'time' }),
       u: () => this.#undo(),
       r: () => this.#reset(),
+      ...(this.code === null || state.view === 'source' ? {} : { a: () => this.go({ view: 'source', ...(state.view === 'sandwich' ? { fn: this.centerFn } : {}) }) }),
+      ...(state.view === 'source' ? { h: () => this.codeView.toHottest() } : {}),
       '?': () => byId('help-dialog').showModal(),
     };
     // Digits are the tabs from left to right; that of waits is hidden where there are none.
@@ -848,6 +1023,7 @@ export class App {
       ...items,
       ['Copy function name', () => this.#copy(name, 'Function name copied'), 'c'],
       ['Search for this function', () => this.#find(fn)],
+      ...(this.code === null ? [] : [['Source and assembly', () => this.#openCode(fn), 'a']]),
       ['Callers and callees', () => this.go({ view: 'sandwich', fn, callers: [], callees: [] }), 's'],
     ], x, y);
   }

@@ -1,7 +1,7 @@
 // The call tree as a table that opens where it is clicked: only the rows in view are elements.
 
 import { button, el } from './dom.js';
-import { formatPercent } from './format.js';
+import { formatHalf, formatPercent } from './format.js';
 import { findInRow, rowCount } from './layout.js';
 import { shortenName } from './names.js';
 
@@ -69,12 +69,13 @@ export function mainWay(laidOut, node, path) {
 }
 
 export class CallTree {
-  /** `on` has menu(node, x, y), key(event, node) and status(node). */
+  /** `on` has menu(node, x, y), key(event, node), status(node) and opened(), after which other rows are open. */
   constructor(container, on) {
     this.on = on;
     this.opened = new Set();
     this.rows = [];
     this.current = 0;
+    this.intervals = null;
     const column = (id, label, title) => el('div', { role: 'columnheader', class: `cell ${id}`, title }, label);
     const head = el(
       'div',
@@ -98,6 +99,7 @@ export class CallTree {
   show(data) {
     const isNew = this.data === undefined || this.data.kind !== data.kind;
     this.data = data;
+    this.intervals = null;
     if (isNew) {
       this.opened = new Set();
       const [heaviest] = childrenOf(data, 0);
@@ -107,6 +109,21 @@ export class CallTree {
       this.current = 0;
     }
     this.#collect();
+  }
+
+  /** Nodes of the open rows. */
+  nodes() {
+    return this.rows.map(({ node }) => node);
+  }
+
+  /** Shows intervals as well: {self, total}, each with half(node), or null. */
+  showIntervals(intervals) {
+    this.intervals = intervals;
+    this.#render();
+  }
+
+  #half(id, node) {
+    return el('span', { class: 'half-width', title: 'Half of the 95 % interval' }, this.intervals === null ? '' : formatHalf(this.intervals[id].half(node)));
   }
 
   #collect() {
@@ -133,11 +150,11 @@ export class CallTree {
     const cell = (id, value) => el(
       'div',
       { role: 'gridcell', class: `cell ${id}` },
-      ...(value === null ? [] : [el('span', { class: 'percent' }, formatPercent(total > 0 ? value / total : 0)), el('small', {}, format(value))]),
+      ...(value === null ? [] : [el('span', { class: 'percent' }, formatPercent(total > 0 ? value / total : 0)), this.#half(id, node), el('small', {}, format(value))]),
     );
     const text = name(node);
     const indent = Math.min(MAX_INDENTS, graph.depth[node] - 1) * INDENT_PX;
-    const room = Math.max(12, Math.floor((this.scroller.clientWidth - 560 - indent) / TREE_CHARACTER_PX));
+    const room = Math.max(12, Math.floor((this.scroller.clientWidth - 650 - indent) / TREE_CHARACTER_PX));
     const swatch = el('span', { class: 'swatch', 'aria-hidden': 'true' });
     swatch.style.background = colour(node);
     const toggle = hasChildren
@@ -191,6 +208,7 @@ export class CallTree {
       mainWay(this.data, node, path).forEach((opened) => this.opened.add(opened));
     }
     this.#collect();
+    this.on.opened();
   }
 
   #key(event) {
@@ -207,6 +225,7 @@ export class CallTree {
       event.preventDefault();
       this.opened.add(row.path);
       this.#collect();
+      this.on.opened();
     } else if (event.key === 'ArrowRight' && row.isOpen) {
       event.preventDefault();
       this.#select(this.current + 1);

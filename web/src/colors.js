@@ -36,12 +36,12 @@ export const MAX_COLOURED_BINARIES = BINARY_HUES.length;
 const THEMES = {
   light: {
     text: '#1d1a16', fadedFill: 'hsl(36 14% 91%)', fadedText: '#6f6a63', match: 'hsl(312 78% 78%)',
-    root: 'hsl(36 12% 84%)', mark: 'rgba(60,35,0,.42)',
+    root: 'hsl(36 12% 84%)', mark: 'rgba(60,35,0,.42)', hatch: 'rgba(60,45,30,.26)',
     binarySaturation: 62, binaryLightness: 76, other: [36, 5, 82], gap: '#ffffff',
   },
   dark: {
     text: '#f6f3ee', fadedFill: 'hsl(220 7% 20%)', fadedText: '#9a9da3', match: 'hsl(312 62% 40%)',
-    root: 'hsl(220 7% 30%)', mark: 'rgba(255,235,200,.5)',
+    root: 'hsl(220 7% 30%)', mark: 'rgba(255,235,200,.5)', hatch: 'rgba(255,245,230,.2)',
     binarySaturation: 40, binaryLightness: null, other: [220, 4, 35], gap: '#1b1d21',
   },
 };

@@ -87,13 +87,20 @@ export function renderStrip(profile, { losses, cost, warnings }) {
 }
 
 /** Data that the page itself left out, as warnings. */
-export function boundWarnings({ bounds, nodes, warningsLeftOff }) {
+export function boundWarnings({ bounds, nodes, warningsLeftOff, moments }) {
   const said = [];
   if (bounds.foldThreshold !== null) {
     said.push(`This page holds ${formatCount(nodes.parent.length)} of ${formatCount(bounds.nodesBefore)} call tree nodes: subtrees below ${formatPercent(bounds.foldThreshold)} of every event are folded into “(N small frames)”. Totals are complete; a function’s own sums leave out what was folded.`);
   }
   if (bounds.threadsMerged > 0) {
     said.push(`The ${formatCount(bounds.threadsMerged)} threads with the fewest samples are shown as one.`);
+  }
+  const { sliceNs = null, bucketNs = 0, wantedBucketNs = 0, maxEntries = 0 } = moments ?? {};
+  if (sliceNs !== null) {
+    said.push(`The recording has more samples than a page keeps one by one: those of a call stack and thread within ${formatDuration(sliceNs)} are joined, without their CPU. Ranges of time are exact to that.`);
+  }
+  if (bucketNs > wantedBucketNs) {
+    said.push(`Ranges of time are exact to ${formatDuration(bucketNs)}, not to ${formatDuration(wantedBucketNs)}: this page holds ${formatCount(maxEntries)} entries of time at most.`);
   }
   if (warningsLeftOff > 0) {
     said.push(`${plural(warningsLeftOff, 'further warning')} left off this page.`);

@@ -11,6 +11,7 @@ import { el } from './dom.js';
 const ROW_PX = 19;
 const FONT = '12px ui-monospace, "SF Mono", "Cascadia Mono", "DejaVu Sans Mono", Menlo, Consolas, monospace';
 const PADDING_PX = 5;
+const HATCH_PX = 6;
 /** Narrower frames bear no name. */
 const MIN_TEXT_PX = 26;
 /** Narrower frames are drawn together with their neighbours. */
@@ -66,9 +67,10 @@ export class FlameGraph {
     this.scroller.addEventListener('keydown', (event) => this.#key(event));
   }
 
-  /** Shows a graph: `data` has graph, layout, weight, zoom (node), up (roots at the bottom), paint
+  /** Shows a graph. `data` has graph, layout, weight, zoom (node), up (roots at the bottom), paint
    *  (theme), fill(key), name(node), match(key) or null, muted(key), base (rows at the root that are
-   *  left out), nothing (said where no row is left). */
+   *  left out), nothing (said where no row is left). Some graphs have fillNode(node) in place of fill, hatched(node),
+   *  outlined(key). */
   show(data, { animate = false } = {}) {
     const same = this.data !== null && this.data.graph === data.graph;
     const before = this.data === null ? null : this.#range();
@@ -230,7 +232,7 @@ export class FlameGraph {
   }
 
   #style(node) {
-    const { graph, paint, fill, match, muted } = this.data;
+    const { graph, paint, fill, fillNode, match, muted } = this.data;
     const key = graph.key[node];
     if (match !== null && key >= 0 && match(key)) {
       return { fill: paint.match, text: paint.text, match: true };
@@ -240,7 +242,7 @@ export class FlameGraph {
     }
     return match !== null || muted(key)
       ? { fill: paint.fadedFill, text: paint.fadedText, match: false }
-      : { fill: fill(key), text: paint.text, match: false };
+      : { fill: fillNode === undefined ? fill(key) : fillNode(node), text: paint.text, match: false };
   }
 
   #paintFrame(node, left, right, top, labels) {
@@ -253,6 +255,7 @@ export class FlameGraph {
     context.fillStyle = style.fill;
     context.fillRect(left, top, width > 2 ? width - 1 : width, ROW_PX - 1);
     context.globalAlpha = 1;
+    this.#paintMarks(node, left, width, top);
     const inlined = isInlined(graph.key[node]);
     if (inlined && width > 6) {
       // A dog-eared corner: inlined into the frame that it stands on.
@@ -265,6 +268,34 @@ export class FlameGraph {
     }
     if (width >= MIN_TEXT_PX) {
       labels.push({ node, left, width, top, colour: style.text, inlined });
+    }
+  }
+
+  /** Hatches a frame, and outlines it, where the data ask for that. */
+  #paintMarks(node, left, width, top) {
+    const { context } = this;
+    const { graph, paint, hatched, outlined } = this.data;
+    const isWide = width > 2;
+    if (hatched?.(node) && graph.key[node] >= 0 && isWide) {
+      context.save();
+      context.beginPath();
+      context.rect(left, top, width - 1, ROW_PX - 1);
+      context.clip();
+      context.strokeStyle = paint.hatch;
+      context.lineWidth = 1;
+      context.beginPath();
+      const last = Math.min(left + width, this.width);
+      for (let x = Math.floor(Math.max(0, left) / HATCH_PX) * HATCH_PX - ROW_PX; x < last; x += HATCH_PX) {
+        context.moveTo(x, top + ROW_PX);
+        context.lineTo(x + ROW_PX, top);
+      }
+      context.stroke();
+      context.restore();
+    }
+    if (outlined && graph.key[node] >= 0 && outlined(graph.key[node])) {
+      context.strokeStyle = paint.text;
+      context.lineWidth = 2;
+      context.strokeRect(left + 1, top + 1, Math.max(1, width - 3), ROW_PX - 3);
     }
   }
 

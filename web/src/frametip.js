@@ -2,7 +2,7 @@
 
 import { el } from './dom.js';
 import { KINDS, cssColour } from './colors.js';
-import { formatCount, formatPercent, formatPeriod, isClockEvent } from './format.js';
+import { formatCount, formatHalf, formatPercent, formatPeriod, isClockEvent } from './format.js';
 import { functionOf, isInlined } from './tree.js';
 
 /** Elements that describe a node of a drawn graph; `drawing` is what FlameGraph shows, `topDown`
@@ -13,7 +13,7 @@ export function frameTip(model, drawing, node, { theme, topDown }) {
   return [
     el('div', { class: 'tip-name' }, model.nodeName(graph, node)),
     ...(key >= 0 ? [tipCode(model, key, topDown ? node : null, theme)] : []),
-    tipShares(model, drawing, node),
+    tipShares(model, drawing, node, topDown),
     tipWeights(model, graph, node),
   ];
 }
@@ -33,7 +33,7 @@ function tipCode(model, key, node, theme) {
   return el('div', { class: 'tip-code' }, el('div', {}, badge, ` ${dso.path}`), ...lines.map(line));
 }
 
-function tipShares(model, { graph, weight, zoom, up }, node) {
+function tipShares(model, { graph, weight, zoom, up }, node, topDown) {
   const shares = [];
   if (zoom > 0 && weight[zoom] > 0 && graph.depth[node] >= graph.depth[zoom]) {
     shares.push(`${formatPercent(weight[node] / weight[zoom])} of zoomed`);
@@ -42,7 +42,9 @@ function tipShares(model, { graph, weight, zoom, up }, node) {
   if (parent >= 0 && parent !== zoom && weight[parent] > 0) {
     shares.push(`${formatPercent(weight[node] / weight[parent])} of frame ${up ? 'below' : 'above'}`);
   }
-  const all = `${formatPercent(model.total > 0 ? weight[node] / model.total : 0)} of all`;
+  // In order of time a frame is a part of a node.
+  const half = topDown && !graph.inTime && node > 0 ? formatHalf(model.nodeHalf(node)) : '';
+  const all = `${formatPercent(model.total > 0 ? weight[node] / model.total : 0)}${half === '' ? '' : ` ${half}`} of all`;
   return el('div', { class: 'tip-shares' }, el('b', {}, all), ...shares.map((share) => ` · ${share}`));
 }
 

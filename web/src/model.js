@@ -408,19 +408,8 @@ export class Model {
   }
 
   * #intervals() {
-    const { allMoments: moments, allRows: rows, tree, buckets: [from, to] } = this;
-    const selected = rowFilter(rows, this.selection);
-    const weight = this.byPeriod ? moments.period : moments.samples;
-    const count = Math.min(MAX_BLOCKS, to - from);
-    const edge = (block) => moments.first[from + Math.round(((to - from) * block) / count)];
-    const each = (block, take) => {
-      for (let i = edge(block); i < edge(block + 1); i++) {
-        const node = tree.rowNode[moments.row[i]];
-        if (node >= 0 && selected(moments.row[i])) {
-          take(node, weight[i]);
-        }
-      }
-    };
+    const { tree } = this;
+    const { count, each } = this.#blocks();
     const sums = new Float64Array(count);
     sums.forEach((_, block) => each(block, (node, value) => {
       sums[block] += value;
@@ -444,6 +433,90 @@ export class Model {
       yield;
     }
     return { self, total, blocks: sums.reduce((n, sum) => n + (sum > 0 ? 1 : 0), 0) };
+  }
+
+  /** The entries of the range in blocks of time: how many blocks, and each(block, take) for a block's selected ones. */
+  #blocks() {
+    const { allMoments: moments, allRows: rows, tree, buckets: [from, to] } = this;
+    const selected = rowFilter(rows, this.selection);
+    const weight = this.byPeriod ? moments.period : moments.samples;
+    const count = Math.min(MAX_BLOCKS, to - from);
+    const edge = (block) => moments.first[from + Math.round(((to - from) * block) / count)];
+    const each = (block, take) => {
+      for (let i = edge(block); i < edge(block + 1); i++) {
+        const node = tree.rowNode[moments.row[i]];
+        if (node >= 0 && selected(moments.row[i])) {
+          take(node, weight[i]);
+        }
+      }
+    };
+    return { count, each };
+  }
+
+  /** Half of the 95 % interval of the share of a node of the tree from the root down, callees included; NaN where too
+   *  few blocks have samples. */
+  nodeHalf(node) {
+    if (this.moments === null) {
+      return NaN;
+    }
+    return this.#cached('node-half', node, () => {
+      const { parent, count: nodes } = this.tree;
+      const within = new Uint8Array(nodes);
+      within[node] = 1;
+      for (let at = node + 1; at < nodes; at++) {
+        within[at] = within[parent[at]];
+      }
+      const { count, each } = this.#blocks();
+      const [sums, own] = [new Float64Array(count), new Float64Array(count)];
+      for (let block = 0; block < count; block++) {
+        each(block, (at, value) => {
+          sums[block] += value;
+          own[block] += within[at] === 1 ? value : 0;
+        });
+      }
+      const blocks = blocksOf(sums);
+      if (blocks === null) {
+        return NaN;
+      }
+      const ratios = new Ratios(blocks, 1);
+      own.forEach((value, block) => ratios.add(block, 0, value));
+      return ratios.half(0);
+    });
+  }
+
+  /** The same for many nodes, in short steps; returns {self, total}, each with half(node), or null. */
+  * nodeIntervalSteps(wanted) {
+    if (this.moments === null) {
+      return null;
+    }
+    const { selectionKey, tree: { parent, count: size } } = this;
+    const { count, each } = this.#blocks();
+    const sums = new Float64Array(count);
+    sums.forEach((_, block) => each(block, (_node, value) => {
+      sums[block] += value;
+    }));
+    const blocks = blocksOf(sums);
+    yield;
+    if (blocks === null) {
+      return null;
+    }
+    const place = new Map(wanted.map((node, index) => [node, index]));
+    const [self, total] = [new Ratios(blocks, wanted.length), new Ratios(blocks, wanted.length)];
+    const nodes = new Float64Array(size);
+    for (let block = 0; block < count && selectionKey === this.selectionKey; block++) {
+      nodes.fill(0);
+      each(block, (node, value) => {
+        nodes[node] += value;
+      });
+      wanted.forEach((node, index) => self.add(block, index, nodes[node]));
+      for (let node = size - 1; node > 0; node--) {
+        nodes[parent[node]] += nodes[node];
+      }
+      wanted.forEach((node, index) => total.add(block, index, nodes[node]));
+      yield;
+    }
+    const half = (ratios) => ({ half: (node) => (place.has(node) ? ratios.half(place.get(node)) : NaN) });
+    return { self: half(self), total: half(total) };
   }
 
   /** Adds the total weights of one block by function; `nodes` are the nodes' own, and are added up here. */

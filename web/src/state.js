@@ -20,6 +20,7 @@ export const DEFAULT_STATE = Object.freeze({
   shape: 'flame',
   colour: 'kind',
   direction: 'callee',
+  waits: 'longest',
   search: '',
   regex: false,
   zoom: Object.freeze([]),
@@ -33,7 +34,7 @@ export const DEFAULT_STATE = Object.freeze({
 
 const CHOICES = {
   weight: ['period', 'samples'],
-  view: ['graph', 'tree', 'functions', 'sandwich', 'switches', 'recording'],
+  view: ['compare', 'graph', 'tree', 'functions', 'sandwich', 'source', 'switches', 'recording'],
   stacks: ['top-down', 'bottom-up'],
   order: ['weight', 'time'],
   root: ['none', ...GROUPINGS.map(({ id }) => id)],
@@ -42,6 +43,7 @@ const CHOICES = {
   shape: ['flame', 'icicle'],
   colour: ['kind', 'binary'],
   direction: ['callee', 'caller'],
+  waits: ['longest', 'tree'],
   sort: ['self', 'total', 'name', 'binary'],
 };
 const NUMBERS = ['event', 'pid', 'tid', 'fn'];

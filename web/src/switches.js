@@ -53,7 +53,9 @@ function decodeTimeline(timeline) {
     threads: timeline.threads.map(cleanName),
     ids: timeline.ids.map(([pid, tid, comm]) => ({ pid, tid, comm: cleanName(comm) })),
     reasons: timeline.reasons.map(cleanName),
+    programReasons: timeline.programReasons.map(cleanName),
     wakers: {
+      lane: plainColumn(timeline.wakers.lane, Int32Array).map((lane) => lane - 1),
       names: timeline.wakers.names.map(cleanName),
       name: plainColumn(timeline.wakers.name, Uint32Array),
       reason: plainColumn(timeline.wakers.reason, Uint32Array),
@@ -65,6 +67,7 @@ function decodeTimeline(timeline) {
     activity: column('activity', Uint8Array),
     cpu: column('cpu', Uint32Array),
     reason: column('reason', Uint32Array),
+    class: column('class', Uint8Array),
     waker: column('waker', Uint32Array),
     blockedNs: column('blockedNs'),
     lossy: column('lossy', Uint8Array),
@@ -125,4 +128,58 @@ export function spanAt(timeline, thread, ns) {
     }
   }
   return low < end && timeline.startNs[low] <= ns ? low : -1;
+}
+
+/** Waits that the table of the longest has at most. */
+export const MAX_LONGEST = 200;
+/** Wake-ups that are followed back from one wait at most. */
+export const MAX_ARROWS = 12;
+
+const WAITING = ACTIVITIES.findIndex(({ id }) => id === 'waiting');
+
+/** The longest waits of threads that are 1 (null: of all) with a part in a range, the longest first, and how many
+ *  there are. Joined intervals are no single waits. */
+export function longestWaits(timeline, threads, [from, to], max = MAX_LONGEST) {
+  const found = [];
+  let count = 0;
+  for (let i = 0; i < timeline.thread.length; i++) {
+    const isIn = timeline.startNs[i] < to && timeline.startNs[i] + timeline.durationNs[i] > from;
+    if (timeline.activity[i] === WAITING && isIn && (threads === null || threads[timeline.thread[i]] === 1)) {
+      found.push(i);
+      count += 1;
+    }
+  }
+  found.sort((a, b) => timeline.durationNs[b] - timeline.durationNs[a] || a - b);
+  return { waits: found.slice(0, max), count };
+}
+
+/** The moment at which a wait was woken, or -1. */
+function wokenAt({ startNs, blockedNs, waker }, span) {
+  return waker[span] > 0 ? startNs[span] + blockedNs[span] : -1;
+}
+
+/** Wake-ups that led to the end of a wait, the last one first: who woke the thread, who had woken that one before, and
+ *  so on. Each is {ns, from, to}, the latter two lanes. */
+export function wakeChain(timeline, span, max = MAX_ARROWS) {
+  const arrows = [];
+  for (let at = span; at >= 0 && arrows.length < max;) {
+    const ns = wokenAt(timeline, at);
+    const from = ns < 0 ? -1 : timeline.wakers.lane[timeline.waker[at] - 1];
+    if (from < 0) {
+      break;
+    }
+    arrows.push({ ns, from, to: timeline.thread[at] });
+    at = lastWaitBefore(timeline, from, ns);
+  }
+  return arrows;
+}
+
+/** The last wait of a thread that ended before a moment, or -1. */
+function lastWaitBefore(timeline, thread, ns) {
+  for (let at = spanAt(timeline, thread, ns); at >= timeline.first[thread]; at--) {
+    if (timeline.activity[at] === WAITING && timeline.startNs[at] + timeline.durationNs[at] <= ns) {
+      return at;
+    }
+  }
+  return -1;
 }

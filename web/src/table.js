@@ -33,7 +33,7 @@ export function compareRows(sort, ascending) {
 }
 
 export class FunctionTable {
-  /** `on` has sort(id), find(fn), open(fn), menu(fn, x, y). */
+  /** `on` has sort(id), find(fn), open(fn), code(fn) or null, menu(fn, x, y). */
   constructor(container, on) {
     this.on = on;
     this.rows = [];
@@ -113,8 +113,10 @@ export class FunctionTable {
       ),
       el('div', { role: 'cell', class: 'cell binary', title: row.binaryPath }, row.binary),
       el('div', { role: 'cell', class: 'cell act' }, button('⇅', () => this.on.open(row.fn), {
-        class: 'icon', title: 'Callers and callees', 'aria-label': `Callers and callees of ${row.name}`, tabindex: '-1',
-      })),
+        class: 'icon', title: 'Callers and callees (s)', 'aria-label': `Callers and callees of ${row.name}`, tabindex: '-1',
+      }), row.hasCode ? button('≡', () => this.on.code(row.fn), {
+        class: 'icon', title: 'Source and assembly (a)', 'aria-label': `Source and assembly of ${row.name}`, tabindex: '-1',
+      }) : null),
     );
     element.style.top = `${index * TABLE_ROW_PX}px`;
     return element;
@@ -161,6 +163,9 @@ export class FunctionTable {
     } else if (row && event.key === 's') {
       event.preventDefault();
       this.on.open(row.fn);
+    } else if (row && event.key === 'a' && this.on.code !== null) {
+      event.preventDefault();
+      this.on.code(row.fn);
     }
   }
 }

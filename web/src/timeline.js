@@ -4,7 +4,7 @@
 import { el } from './dom.js';
 import { formatCount, formatDuration } from './format.js';
 import { axisSteps } from './stripdata.js';
-import { ACTIVITIES, spanAt } from './switches.js';
+import { ACTIVITIES, spanAt, wakeChain } from './switches.js';
 
 const LANE_PX = 20;
 const LANE_GAP_PX = 3;
@@ -15,6 +15,9 @@ const LANE_FONT = '12px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monos
 const MIN_RANGE_NS = 100;
 /** A shorter way of the pointer is a click. */
 const MIN_DRAG_PX = 4;
+const ARROW_PX = 5;
+/** Narrower spans are outlined wider than they are. */
+const MIN_OUTLINE_PX = 4;
 
 /** Elements that describe a span. */
 export function spanTip(timeline, index) {
@@ -32,7 +35,11 @@ export function spanTip(timeline, index) {
     lines.push(line(`${formatCount(timeline.count[index])} intervals: ${parts.join(', ')}`));
   }
   if (timeline.reason[index] > 0) {
-    lines.push(stackLine(timeline.reasons[timeline.reason[index] - 1]));
+    const reason = timeline.reason[index] - 1;
+    lines.push(stackLine(timeline.programReasons[reason]));
+    if (timeline.programReasons[reason] !== timeline.reasons[reason]) {
+      lines.push(stackLine(`innermost: ${timeline.reasons[reason]}`));
+    }
   }
   if (timeline.waker[index] > 0) {
     lines.push(...wakerLines(timeline, index));
@@ -67,7 +74,7 @@ export function renderActivities(container, paint) {
 }
 
 export class Timeline {
-  /** `on` has hover(span or -1, event), range(text), and select(range or null), which is called instead of a change of
+  /** `on` has hover(span or -1, event), choose(span), range(text), and select(range or null), which is called instead of a change of
    *  range where it is there. */
   constructor(scroller, timeline, on) {
     this.scroller = scroller;
@@ -76,6 +83,8 @@ export class Timeline {
     this.from = 0;
     this.to = Math.max(timeline.spanNs, 1);
     this.dragFrom = null;
+    this.hovered = -1;
+    this.chosen = -1;
     this.canvas = el('canvas', { 'aria-hidden': 'true' });
     this.lanes = [...timeline.threads.keys()];
     this.spacer = el('div', { class: 'spacer' }, this.canvas);
@@ -84,14 +93,36 @@ export class Timeline {
     new ResizeObserver(() => this.#draw()).observe(scroller);
     scroller.addEventListener('scroll', () => this.#draw(), { passive: true });
     scroller.addEventListener('keydown', (event) => event.key === 'Escape' && this.whole());
-    this.canvas.addEventListener('pointermove', (event) => on.hover(this.#spanUnder(event), event));
-    this.canvas.addEventListener('pointerleave', (event) => on.hover(-1, event));
+    this.canvas.addEventListener('pointermove', (event) => this.#hover(this.#spanUnder(event), event));
+    this.canvas.addEventListener('pointerleave', (event) => this.#hover(-1, event));
     this.canvas.addEventListener('pointerdown', (event) => {
       this.dragFrom = event.offsetX;
       // A drag may end beside the canvas.
       this.canvas.setPointerCapture(event.pointerId);
     });
-    this.canvas.addEventListener('pointerup', (event) => this.#drop(event.offsetX));
+    this.canvas.addEventListener('pointerup', (event) => this.#drop(event));
+  }
+
+  #hover(span, event) {
+    if (span !== this.hovered) {
+      this.hovered = span;
+      this.#draw();
+    }
+    this.on.hover(span, event);
+  }
+
+  /** Outlines a span, scrolls its lane into view, and draws the arrows that lead to it; -1 for none. */
+  choose(span) {
+    this.chosen = span;
+    const lane = span < 0 ? -1 : this.lanes.indexOf(this.timeline.thread[span]);
+    if (lane >= 0) {
+      const top = lane * LANE_PX;
+      const { scrollTop, clientHeight } = this.scroller;
+      if (top < scrollTop || top + LANE_PX + LANE_AXIS_PX > scrollTop + clientHeight) {
+        this.scroller.scrollTop = Math.max(0, top - (clientHeight - LANE_AXIS_PX) / 2);
+      }
+    }
+    this.#draw();
   }
 
   /** Shows the lanes of `threads` that are 1 (null: of all), within `range` (null: as it was). */
@@ -103,6 +134,11 @@ export class Timeline {
     }
     this.spacer.style.height = `${this.lanes.length * LANE_PX + LANE_AXIS_PX}px`;
     this.#draw();
+  }
+
+  /** Shows a part of the time. */
+  zoom(from, to) {
+    this.#range(Math.max(0, from), Math.min(Math.max(this.timeline.spanNs, 1), to));
   }
 
   /** Shows the whole recording. */
@@ -119,10 +155,16 @@ export class Timeline {
     this.#draw();
   }
 
-  #drop(x) {
-    const from = this.dragFrom;
+  #drop(event) {
+    const [x, from] = [event.offsetX, this.dragFrom];
     this.dragFrom = null;
-    if (from === null || Math.abs(x - from) < MIN_DRAG_PX) {
+    if (from === null) {
+      return;
+    }
+    if (Math.abs(x - from) < MIN_DRAG_PX) {
+      const span = this.#spanUnder(event);
+      this.choose(span);
+      this.on.choose(span);
       return;
     }
     const [a, b] = [this.#nsAt(Math.min(from, x)), this.#nsAt(Math.max(from, x))];
@@ -165,10 +207,64 @@ export class Timeline {
     for (let lane = first; lane < last; lane++) {
       this.#drawLane(this.lanes[lane], LANE_AXIS_PX + lane * LANE_PX - scroller.scrollTop);
     }
+    this.#drawOutline(this.chosen);
+    this.#drawArrows(this.hovered >= 0 ? this.hovered : this.chosen);
     this.#drawAxis(width);
     const joined = timeline.grainNs > 0
       ? `; intervals shorter than ${formatDuration(timeline.grainNs)} are joined: a page holds ${formatCount(timeline.maxSpans)}` : '';
     this.on.range(`${formatDuration(this.from)} to ${formatDuration(this.to)}${joined}`);
+  }
+
+  #x(ns) {
+    return LABEL_PX + ((ns - this.from) / (this.to - this.from)) * this.#width();
+  }
+
+  /** Middle of a thread's lane on the canvas, or null where it has none. */
+  #laneMiddle(thread) {
+    const lane = this.lanes.indexOf(thread);
+    return lane < 0 ? null : LANE_AXIS_PX + lane * LANE_PX - this.scroller.scrollTop + (LANE_PX - LANE_GAP_PX) / 2;
+  }
+
+  #drawOutline(span) {
+    const middle = span < 0 ? null : this.#laneMiddle(this.timeline.thread[span]);
+    const [start, length] = [this.timeline.startNs[span], this.timeline.durationNs[span]];
+    if (middle === null || start > this.to || start + length < this.from) {
+      return;
+    }
+    const [left, right] = [Math.max(LABEL_PX, this.#x(start)), Math.min(LABEL_PX + this.#width(), this.#x(start + length))];
+    this.context.strokeStyle = this.paint.text;
+    this.context.lineWidth = 2;
+    this.context.strokeRect(left, middle - (LANE_PX - LANE_GAP_PX) / 2 + 1, Math.max(MIN_OUTLINE_PX, right - left), LANE_PX - LANE_GAP_PX - 2);
+  }
+
+  /** Wake-ups that led to a span, as arrows between lanes; those farther back are fainter. */
+  #drawArrows(span) {
+    const { context, paint } = this;
+    const arrows = span < 0 ? [] : wakeChain(this.timeline, span);
+    arrows.forEach(({ ns, from, to }, index) => {
+      const [start, end] = [this.#laneMiddle(from), this.#laneMiddle(to)];
+      if (start === null || end === null || ns < this.from || ns > this.to) {
+        return;
+      }
+      const x = this.#x(ns);
+      const sign = Math.sign(end - start) || 1;
+      context.globalAlpha = index === 0 ? 1 : 0.55;
+      [context.strokeStyle, context.fillStyle] = [paint.text, paint.text];
+      context.lineWidth = 1.5;
+      context.beginPath();
+      context.arc(x, start, 2.5, 0, 2 * Math.PI);
+      context.fill();
+      context.beginPath();
+      context.moveTo(x, start);
+      context.lineTo(x, end);
+      context.stroke();
+      context.beginPath();
+      context.moveTo(x, end);
+      context.lineTo(x - ARROW_PX, end - sign * ARROW_PX * 1.5);
+      context.lineTo(x + ARROW_PX, end - sign * ARROW_PX * 1.5);
+      context.fill();
+      context.globalAlpha = 1;
+    });
   }
 
   /** Times above the lanes, which move under them. */

@@ -8,7 +8,7 @@ trap 'rm -rf "$pages"' EXIT INT TERM
 export WHIT_TEST_PAGES="$pages"
 
 cargo build --quiet --manifest-path ../../Cargo.toml -p whit-page --example sample_page
-for kind in server hostile large waits one empty; do
+for kind in server hostile large waits compare one empty; do
   cargo run --quiet --manifest-path ../../Cargo.toml -p whit-page --example sample_page -- \
     "$kind" "$pages/$kind.html" >/dev/null
 done

@@ -9,6 +9,8 @@ use whit_profile::model::{Profile, RecordingInfo};
 use whit_profile::warning::Warning;
 use whit_types::OutsideText;
 
+use super::code::CodeBlock;
+use super::compare::CompareBlock;
 use super::merge::NO_NODE;
 use super::moments::MomentFacts;
 use super::switches::SwitchBlock;
@@ -55,6 +57,10 @@ struct Page<'a> {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct More {
     pub(crate) switches: Option<SwitchBlock>,
+    /// Code of the hottest functions.
+    pub(crate) code: Option<CodeBlock>,
+    /// Verdicts on the two sides of a comparison.
+    pub(crate) compare: Option<CompareBlock>,
     /// The view that the page opens with, where it is not the graph.
     pub(crate) start_view: Option<&'static str>,
     /// When samples were taken; the columns are in a block of their own.

@@ -42,7 +42,11 @@
 //! - Everything embedded is bounded ([`HtmlOptions`]); what a bound took is said on the page.
 
 mod check;
+mod code;
+#[cfg(test)]
+mod code_tests;
 mod columns;
+mod compare;
 mod data;
 mod escape;
 mod fold;
@@ -55,6 +59,12 @@ mod tables;
 mod tests;
 mod timeline;
 mod wall;
+
+pub use code::{
+    HotCode, MAX_CODE_BYTES, MAX_CODE_FUNCTION_BYTES, MAX_CODE_FUNCTIONS, MIN_CODE_PERCENT,
+};
+
+pub use compare::{Comparison, MAX_COMPARED};
 
 use std::io::{self, Write};
 
@@ -162,19 +172,31 @@ pub fn write_html(
     options: &HtmlOptions,
     out: &mut dyn Write,
 ) -> Result<PageSummary, HtmlError> {
-    write_html_with_switches(profile, None, options, out)
+    write_content(profile, &Content::default(), options, out)
 }
 
-/// The same, with the context switches that were loaded with the profile.
+/// Parts of a page that only some have.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Content<'a> {
+    /// The context switches that were loaded with the profile.
+    pub switches: Option<&'a Switches>,
+    /// Code of its hottest functions.
+    pub code: Option<&'a HotCode>,
+    /// The comparison that the profile was made for.
+    pub comparison: Option<&'a Comparison<'a>>,
+}
+
+/// As [`write_html`], with further parts.
 ///
 /// # Errors
 /// As [`write_html`].
-pub fn write_html_with_switches(
+pub fn write_content(
     profile: &Profile,
-    switches: Option<&Switches>,
+    content: &Content<'_>,
     options: &HtmlOptions,
     out: &mut dyn Write,
 ) -> Result<PageSummary, HtmlError> {
+    let switches = content.switches;
     check::check_indices(profile)?;
     if let Some(switches) = switches {
         check::check_switches(profile, switches)?;
@@ -186,7 +208,10 @@ pub fn write_html_with_switches(
     let switches = switches.map(|switches| switches::block(profile, switches));
     let start_view = switches.is_some() && options.begins_with_switches;
     let start_view = start_view.then_some("switches");
-    let more = data::More { switches, start_view, moments: facts };
+    let code = content.code.map(|code| code::block(code, &tables));
+    let compare = content.comparison.map(|it| compare::block(it, profile, &tables)).transpose()?;
+    let start_view = if compare.is_some() { Some("compare") } else { start_view };
+    let more = data::More { switches, code, compare, start_view, moments: facts };
     let title = page_title(profile, options);
     page::write(&title, out, |name, out| match name {
         "moments" => Ok(entries.iter().try_for_each(|entries| entries.write(out))?),

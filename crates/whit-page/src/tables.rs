@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use whit_profile::model::{DsoKind, Profile};
+use rustc_hash::FxHashMap;
+use whit_profile::model::{DsoKind, FunctionId, Profile};
 use whit_types::OutsideText;
 
 use super::fold::{Bounds, fold};
@@ -70,6 +71,8 @@ pub(crate) struct Tables<'a> {
     pub(crate) frames: Vec<FrameColumns>,
     pub(crate) nodes: Vec<PageNode>,
     pub(crate) rows: Vec<PageRow>,
+    /// For each function of the profile that nodes use, its index here.
+    pub(crate) function_of: FxHashMap<FunctionId, u32>,
     /// For each thread of the profile its index here.
     pub(crate) thread_of: Vec<u32>,
     /// For each node of the profile its index here, or [`NO_NODE`](super::merge::NO_NODE).
@@ -123,6 +126,7 @@ pub(crate) fn build<'a>(profile: &'a Profile, options: &HtmlOptions) -> Tables<'
         frames: Vec::new(),
         nodes: merged.nodes.clone(),
         rows: merged.rows.clone(),
+        function_of: FxHashMap::default(),
         thread_of: thread_index.clone(),
         node_of: merged.node_of.clone(),
         nodes_before,
@@ -177,6 +181,9 @@ impl<'a> Tables<'a> {
         }
         self.files = files.items.iter().map(|f| bounded_name(&profile.files[f.index()])).collect();
         let mut dsos = Interner::new();
+        for (index, function) in functions.items.iter().enumerate() {
+            self.function_of.extend(function.map(|function| (function, index as u32)));
+        }
         for function in functions.items {
             let dso = dsos.id(function.map(|f| profile.functions[f.index()].dso));
             self.functions.push(match function.map(|f| &profile.functions[f.index()]) {

@@ -5,7 +5,7 @@ use std::hash::Hash;
 
 use serde::Serialize;
 use whit_profile::model::{NodeId, Profile, ThreadId};
-use whit_profile::switches::{Switches, TimelineSpan, Trust, Waker};
+use whit_profile::switches::{Activity, NodeClasses, Switches, TimelineSpan, Trust, Waker};
 use whit_types::OutsideText;
 
 use super::columns;
@@ -23,6 +23,10 @@ pub(crate) struct TimelineColumns {
     /// Process, thread and comm of each, as the page's selectors have them.
     ids: Vec<(i32, i32, String)>,
     reasons: Vec<String>,
+    /// The same from the first frame of the program itself on.
+    program_reasons: Vec<String>,
+    /// Classes of waits.
+    classes: Vec<&'static str>,
     wakers: WakerColumns,
     thread: String,
     start_ns: String,
@@ -30,6 +34,8 @@ pub(crate) struct TimelineColumns {
     activity: String,
     cpu: String,
     reason: String,
+    /// One more than the place among `classes`; 0 of spans that are no wait.
+    class: String,
     waker: String,
     /// From the beginning of a wait until it was woken.
     blocked_ns: String,
@@ -50,6 +56,8 @@ struct WakerColumns {
     names: Vec<String>,
     name: String,
     reason: String,
+    /// One more than the place of the thread's lane, 0 where it has none.
+    lane: String,
 }
 
 pub(crate) fn columns(stacks: Stacks<'_>, switches: &Switches) -> TimelineColumns {
@@ -70,6 +78,18 @@ pub(crate) fn columns(stacks: Stacks<'_>, switches: &Switches) -> TimelineColumn
             span.woken.map_or(0, |(_, waker)| wakers.number(waker, &mut reasons, stacks) + 1)
         })
         .collect();
+    let node_classes = NodeClasses::of(profile, all.iter().map(|span| span.node));
+    let mut classes = Interned::default();
+    let class: Vec<_> = all
+        .iter()
+        .map(|span| match span.activity {
+            Activity::Waiting => {
+                let class = node_classes.get(span.node);
+                classes.number(class.name(), || class.name()) + 1
+            }
+            _ => 0,
+        })
+        .collect();
     let column = |value: &dyn Fn(&TimelineSpan) -> u64| columns::plain(all.iter().map(value));
     let mut ids = vec![(0, 0, String::new()); threads.values.len()];
     for (thread, place) in &threads.numbers {
@@ -77,17 +97,21 @@ pub(crate) fn columns(stacks: Stacks<'_>, switches: &Switches) -> TimelineColumn
         let comm = bounded_name(&profile.comms[info.comm.index()]).into_owned();
         ids[*place as usize] = (info.pid.0, info.tid.0, comm);
     }
+    let (reasons, program_reasons) = reasons.texts.values.into_iter().unzip();
     TimelineColumns {
+        wakers: wakers.columns(&threads.numbers),
         threads: threads.values,
         ids,
-        reasons: reasons.texts.values,
-        wakers: wakers.columns(),
+        reasons,
+        program_reasons,
+        classes: classes.values,
         thread: columns::plain(thread.into_iter()),
         start_ns: column(&|span| span.start.0.saturating_sub(begin)),
         duration_ns: column(&|span| span.duration_ns),
         activity: column(&|span| span.activity as u64),
         cpu: column(&|span| span.cpu.map_or(0, |cpu| u64::from(cpu.0) + 1)),
         reason: columns::plain(reason.into_iter()),
+        class: columns::plain(class.into_iter()),
         waker: columns::plain(waker.into_iter()),
         blocked_ns: column(&blocked_ns),
         lossy: column(&|span| u64::from(span.trust == Trust::Lossy)),
@@ -102,19 +126,19 @@ pub(crate) fn columns(stacks: Stacks<'_>, switches: &Switches) -> TimelineColumn
 }
 
 /// Texts, each once, by the keys that they belong to.
-struct Interned<K> {
+struct Interned<K, T = String> {
     numbers: HashMap<K, u64>,
-    values: Vec<String>,
+    values: Vec<T>,
 }
 
-impl<K> Default for Interned<K> {
+impl<K, T> Default for Interned<K, T> {
     fn default() -> Self {
         Interned { numbers: HashMap::new(), values: Vec::new() }
     }
 }
 
-impl<K: Eq + Hash> Interned<K> {
-    fn number(&mut self, key: K, text: impl FnOnce() -> String) -> u64 {
+impl<K: Eq + Hash, T> Interned<K, T> {
+    fn number(&mut self, key: K, text: impl FnOnce() -> T) -> u64 {
         *self.numbers.entry(key).or_insert_with(|| {
             self.values.push(text());
             self.values.len() as u64 - 1
@@ -126,7 +150,8 @@ impl<K: Eq + Hash> Interned<K> {
 #[derive(Default)]
 struct Reasons {
     numbers: HashMap<NodeId, u64>,
-    texts: Interned<String>,
+    /// From the innermost frame, and from the first one of the program.
+    texts: Interned<(String, String), (String, String)>,
 }
 
 impl Reasons {
@@ -136,8 +161,8 @@ impl Reasons {
             return 0;
         }
         *self.numbers.entry(node).or_insert_with(|| {
-            let text = reason_text(stacks, node);
-            self.texts.number(text.clone(), || text) + 1
+            let texts = reason_texts(stacks, node);
+            self.texts.number(texts.clone(), || texts) + 1
         })
     }
 }
@@ -163,8 +188,14 @@ impl Wakers {
         })
     }
 
-    fn columns(self) -> WakerColumns {
+    fn columns(self, lanes: &HashMap<ThreadId, u64>) -> WakerColumns {
+        let mut thread_of = vec![ThreadId(u32::MAX); self.names.values.len()];
+        for ((thread, _), name) in &self.names.numbers {
+            thread_of[*name as usize] = *thread;
+        }
+        let lane = |name: u64| lanes.get(&thread_of[name as usize]).map_or(0, |lane| lane + 1);
         WakerColumns {
+            lane: columns::plain(self.list.iter().map(|(name, _)| lane(*name))),
             names: self.names.values,
             name: columns::plain(self.list.iter().map(|(name, _)| *name)),
             reason: columns::plain(self.list.iter().map(|(_, reason)| *reason)),
@@ -182,11 +213,39 @@ fn thread_text(profile: &Profile, thread: ThreadId) -> String {
     format!("{comm} {}", info.tid.0)
 }
 
-fn reason_text(stacks: Stacks<'_>, node: NodeId) -> String {
+/// Files of the C library, whose wrappers of system calls stand on every wait.
+const C_LIBRARY: [&str; 4] = ["libc.so", "libc-", "libpthread", "ld-"];
+
+fn reason_texts(stacks: Stacks<'_>, node: NodeId) -> (String, String) {
     let frames = stacks.frames(node);
-    let names: Vec<_> =
-        frames.iter().take(MAX_REASON_FRAMES).map(|f| f.name(stacks.profile())).collect();
-    let names: Vec<_> = names.iter().map(OutsideText::exact).collect();
-    let more = if frames.len() > MAX_REASON_FRAMES { " ← …" } else { "" };
-    bounded_name(&format!("{}{more}", names.join(" ← ")).into()).into_owned()
+    let profile = stacks.profile();
+    let names: Vec<_> = frames.iter().map(|frame| frame.name(profile)).collect();
+    // A frame of the stack is one of the tree, or stands for one that was inlined there.
+    let first = first_of_program(profile, node, &names);
+    (joined(&names), joined(&names[first..]))
+}
+
+/// The first frame that is neither of the kernel nor of the C library; 0 where all are.
+fn first_of_program(profile: &Profile, node: NodeId, names: &[OutsideText]) -> usize {
+    let is_program = |id: NodeId| {
+        let frame = &profile.frames[profile.nodes[id.index()].frame.index()];
+        let function = &profile.functions[frame.function.index()];
+        let file = profile.dsos[function.dso.index()].short_name.exact();
+        !frame.kernel
+            && function.known
+            && !C_LIBRARY.iter().any(|library| file.starts_with(library))
+    };
+    let next = |id: NodeId| (id != NodeId::NONE).then(|| profile.nodes[id.index()].parent);
+    let mut ids =
+        std::iter::successors(Some(node), |id| next(*id)).filter(|id| *id != NodeId::NONE);
+    let Some(found) = ids.find(|id| is_program(*id)) else { return 0 };
+    let frame = profile.frames[profile.nodes[found.index()].frame.index()];
+    let name = profile.functions[frame.function.index()].name.exact();
+    names.iter().position(|known| known.exact() == name).unwrap_or(0)
+}
+
+fn joined(names: &[OutsideText]) -> String {
+    let shown: Vec<_> = names.iter().take(MAX_REASON_FRAMES).map(OutsideText::exact).collect();
+    let more = if names.len() > MAX_REASON_FRAMES { " ← …" } else { "" };
+    bounded_name(&format!("{}{more}", shown.join(" ← ")).into()).into_owned()
 }

@@ -110,7 +110,7 @@ pub use examples::{ExampleSample, keep as keep_example};
 pub use facets::{
     BranchFacet, DataPlace, Facets, WantedBranches, WantedData, WantedFacets, WantedTrace,
 };
-pub use load::{load, load_code};
+pub use load::{load, load_code, load_with_code};
 pub use machine::ThisMachine;
 pub use merge::merge;
 pub use options::{Counted, LoadOptions, MAX_SINGLES, SinglesWanted};

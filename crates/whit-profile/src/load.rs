@@ -44,11 +44,23 @@ pub fn load_code(
     options: &LoadOptions,
     report_progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<(Profile, CodeFinder), LoadError> {
-    let progress = progress_of(recording, report_progress);
     let mut options = LoadOptions { leaves: true, ..options.clone() };
     // The finder looks lines up, of the code that is shown.
     (options.symbols.inlines, options.symbols.lines) = (false, false);
-    let (profile, prepared) = load_prepared(recording, &options, &progress)?;
+    load_with_code(recording, &options, report_progress)
+}
+
+/// Loads a recording into a profile with call chains, and the code that its addresses lie in.
+///
+/// # Errors
+/// The recording changed while it was read.
+pub fn load_with_code(
+    recording: &Recording,
+    options: &LoadOptions,
+    report_progress: &(dyn Fn(u64, u64) + Sync),
+) -> Result<(Profile, CodeFinder), LoadError> {
+    let progress = progress_of(recording, report_progress);
+    let (profile, prepared) = load_prepared(recording, options, &progress)?;
     Ok((profile, CodeFinder::new(prepared)))
 }
 

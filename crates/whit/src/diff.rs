@@ -5,12 +5,14 @@ use crate::failure::{bail_usage, usage};
 use crate::heading;
 use crate::input;
 use crate::message;
+use crate::page;
 use crate::progress::LoadProgress;
 use crate::symbol_args::LoadArgs;
 use crate::terminal::{TerminalArgs, WidthArgs};
 use anyhow::{Result, anyhow};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use whit_profile::model::Profile;
 use whit_types::OutsideText;
 use whit_view::diff::{self, Diff, DiffOptions, DiffTextOptions, Per, Run};
 use whit_view::hists::Filters;
@@ -47,6 +49,9 @@ pub(crate) struct DiffArgs {
     /// Print the comparison as JSON
     #[arg(long, help_heading = heading::OUTPUT)]
     json: bool,
+    /// Write a page with a flame graph of both sides and the table of functions to this file
+    #[arg(long, value_name = "FILE", help_heading = heading::OUTPUT)]
+    html: Option<PathBuf>,
     /// Omit functions that do not differ and lie below this share
     #[arg(long, value_name = "PERCENT", default_value = "0.5", value_parser = percent, help_heading = heading::ROWS)]
     percent_limit: f64,
@@ -73,6 +78,14 @@ pub(crate) struct DiffArgs {
     terminal: TerminalArgs,
 }
 
+/// A recording reduced, and its profile where a page shows it.
+type Loaded = (Run, Option<Profile>);
+
+fn unzip(loaded: Vec<Loaded>) -> (Vec<Run>, Vec<Profile>) {
+    let (runs, profiles): (_, Vec<_>) = loaded.into_iter().unzip();
+    (runs, profiles.into_iter().flatten().collect())
+}
+
 /// A share, with or without its sign.
 fn percent(text: &str) -> Result<f64, &'static str> {
     let number: f64 = text.strip_suffix('%').unwrap_or(text).parse().unwrap_or(f64::NAN);
@@ -81,12 +94,21 @@ fn percent(text: &str) -> Result<f64, &'static str> {
 
 /// Runs `whit diff`.
 pub(crate) fn run(args: &DiffArgs) -> Result<u8> {
-    let (before, after) = args.sides()?;
+    let sides = <[_; 2]>::from(args.sides()?);
     let options = args.options()?;
-    let load = |paths: Vec<PathBuf>| -> Result<Vec<Run>> {
+    args.html.as_deref().map_or(Ok(()), page::check)?;
+    let load = |paths: &Vec<PathBuf>| -> Result<Vec<Loaded>> {
         paths.iter().map(|path| args.load(path, &options)).collect()
     };
-    let diff = diff::diff(&load(before)?, &load(after)?, &options.per)?;
+    let [before, after] = [load(&sides[0])?, load(&sides[1])?].map(unzip);
+    let diff = diff::diff(&before.0, &after.0, &options.per)?;
+    if let Some(path) = &args.html {
+        page::write_comparison([before.1, after.1], &diff, path)?;
+        if !args.json {
+            page::tell(path)?;
+            return Ok(args.judge(&diff));
+        }
+    }
     let mut out = args.width.fit(args.terminal.output(), !args.json);
     if args.json {
         diff::write_json(&mut out, &diff)?;
@@ -127,8 +149,8 @@ impl DiffArgs {
         Ok(DiffOptions { filters, per })
     }
 
-    /// Loads a recording and reduces it; only the sums stay in memory.
-    fn load(&self, path: &Path, options: &DiffOptions) -> Result<Run> {
+    /// Loads a recording and reduces it; only the sums stay in memory, and for a page the profile.
+    fn load(&self, path: &Path, options: &DiffOptions) -> Result<Loaded> {
         let recording = input::open(path)?;
         let mut load = self.load.options(&recording)?;
         load.blocks = true;
@@ -136,7 +158,9 @@ impl DiffArgs {
         let update = |done, total| progress.update(done, total);
         let profile = whit_profile::load(&recording, &load, &update);
         progress.finish();
-        Ok(Run::of(profile?, options)?)
+        let profile = profile?;
+        let kept = self.html.is_some().then(|| profile.clone());
+        Ok((Run::of(profile, options)?, kept))
     }
 
     fn judge(&self, diff: &Diff) -> u8 {

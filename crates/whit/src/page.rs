@@ -1,20 +1,48 @@
 //! Writing the page, for the subcommands that do.
 
+use crate::annotate::sources::{Place, Sources};
+use crate::heading;
 use crate::output;
 use anyhow::{Context, Result};
 use std::fs::{File, Permissions};
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use whit_page::{HtmlOptions, write_html_with_switches};
+use whit_page::{Comparison, Content, HotCode, HtmlOptions, write_content};
 use whit_perfdata::existing::{Existing, existing};
 use whit_perfdata::reader::Recording;
 use whit_profile::model::Profile;
 use whit_profile::switches::Switches;
-use whit_profile::{LoadOptions, SinglesWanted};
+use whit_profile::{CodeFinder, LoadOptions, SinglesWanted};
+use whit_types::OutsideText;
+use whit_view::diff::Diff;
 
 /// A page is readable like any new file, as far as the user's mask allows.
 const PAGE_MODE: u32 = 0o666;
+
+/// Arguments of the subcommands that write a page.
+#[derive(clap::Args, Debug)]
+pub(crate) struct PageArgs {
+    /// With --html, leave the source and the instructions of the hottest functions out of the page
+    #[arg(long, requires = "html", help_heading = heading::OUTPUT)]
+    no_source: bool,
+}
+
+impl PageArgs {
+    /// True where a page gets the code of the hottest functions.
+    pub(crate) fn wants_code(&self) -> bool {
+        !self.no_source
+    }
+}
+
+/// A recording as it was loaded for a page or for text.
+#[derive(Default)]
+pub(crate) struct Loaded {
+    pub(crate) profile: Profile,
+    pub(crate) switches: Option<Switches>,
+    /// Where the page gets code.
+    pub(crate) code: Option<CodeFinder>,
+}
 
 /// Says where a page is, in a form that a browser takes from another folder as well.
 pub(crate) fn tell(path: &Path) -> Result<()> {
@@ -37,16 +65,39 @@ pub(crate) fn load(recording: &Recording, options: &mut LoadOptions, is_alone: b
     options.facets.cgroup |= is_alone && whit_profile::tells_cgroups(recording);
 }
 
-/// Writes a profile, with its context switches where they were loaded, as one page.
-pub(crate) fn write(
+/// Writes a recording as one page.
+pub(crate) fn write(loaded: &Loaded, options: &HtmlOptions, path: &Path) -> Result<()> {
+    let Loaded { profile, switches, code } = loaded;
+    let mut sources = Sources::new(Place::default());
+    let mut line_text = |line: &_| sources.text(line);
+    let hot = code.as_ref().map(|code| HotCode::new(profile, code, &mut line_text));
+    let content = Content { switches: switches.as_ref(), code: hot.as_ref(), ..Content::default() };
+    write_page(profile, &content, options, path)
+}
+
+/// Writes a comparison of two sides as one page.
+pub(crate) fn write_comparison(sides: [Vec<Profile>; 2], diff: &Diff, path: &Path) -> Result<()> {
+    let paths = diff
+        .paths
+        .each_ref()
+        .map(|paths| paths.iter().map(OutsideText::exact).collect::<Vec<_>>().join(", "));
+    let title = format!("{} → {}", paths[0], paths[1]);
+    // Each side has a recording at least.
+    let (comparison, profile) =
+        Comparison::new(sides, diff).context("there is nothing to compare")?;
+    let content = Content { comparison: Some(&comparison), ..Content::default() };
+    write_page(&profile, &content, &HtmlOptions { title, ..HtmlOptions::default() }, path)
+}
+
+fn write_page(
     profile: &Profile,
-    switches: Option<&Switches>,
+    content: &Content<'_>,
     options: &HtmlOptions,
     path: &Path,
 ) -> Result<()> {
     let write = |file: &mut File| -> Result<()> {
         let mut out = BufWriter::new(file);
-        write_html_with_switches(profile, switches, options, &mut out)?;
+        write_content(profile, content, options, &mut out)?;
         Ok(out.flush()?)
     };
     let written = match existing(path) {

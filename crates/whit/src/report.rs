@@ -8,7 +8,7 @@ use crate::input::InputArgs;
 use crate::interface::{self, RecordingSource};
 use crate::latency::{self, LatencyArgs, needs_parallelism};
 use crate::message;
-use crate::page;
+use crate::page::{self, Loaded, PageArgs};
 use crate::progress::LoadProgress;
 use crate::row_args::RowArgs;
 use crate::symbol_args::{LoadArgs, needs_cgroups};
@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use whit_page::{HtmlOptions, MAX_SPANS};
 use whit_perfdata::reader::Recording;
 use whit_profile::model::Profile;
-use whit_profile::switches::{self, SwitchOptions, Switches};
+use whit_profile::switches::{self, SwitchOptions};
 use whit_profile::tasks;
 use whit_profile::time_filter::TimeQuantum;
 use whit_profile::{Counted, LoadOptions};
@@ -54,6 +54,8 @@ pub(crate) struct ReportArgs {
     /// Write a page with an interactive flame graph to this file
     #[arg(long, value_name = "FILE", help_heading = heading::OUTPUT)]
     html: Option<PathBuf>,
+    #[command(flatten)]
+    page: PageArgs,
     /// Print the report as JSON
     #[arg(long, conflicts_with_all = ["stats", "ledger", "header_only"], help_heading = heading::OUTPUT)]
     json: bool,
@@ -206,19 +208,19 @@ pub(crate) fn run(args: &ReportArgs) -> Result<u8> {
     let recordings = args.input.open_all()?;
     // Blocks of time are those of one recording.
     hists.intervals &= recordings.len() == 1;
-    let (mut profile, switches) = args.load_all(&recordings, &hists)?;
-    args.rows.change(&mut profile);
-    args.rows.check(&profile, &hists)?;
-    check_handles(&args.symbols, &profile)?;
+    let mut loaded = args.load_all(&recordings, &hists)?;
+    args.rows.change(&mut loaded.profile);
+    args.rows.check(&loaded.profile, &hists)?;
+    check_handles(&args.symbols, &loaded.profile)?;
     if let Some(path) = &args.html {
-        page::write(&profile, switches.as_ref(), &HtmlOptions::default(), path)?;
+        page::write(&loaded, &HtmlOptions::default(), path)?;
         if !args.wants_text() {
             page::tell(path)?;
             return Ok(0);
         }
     }
     let mut out = args.width.fit(args.terminal.output(), args.is_cut());
-    args.print(&profile, hists, &mut out)?;
+    args.print(&loaded.profile, hists, &mut out)?;
     out.flush()?;
     Ok(0)
 }
@@ -230,7 +232,7 @@ pub(crate) fn interact(args: &ReportArgs) -> Result<u8> {
     hists.percent_limit = args.percent_limit.unwrap_or(0.0);
     let recordings = args.input.open_all()?;
     hists.intervals &= recordings.len() == 1;
-    let (mut profile, _) = args.load_all(&recordings, &hists)?;
+    let Loaded { mut profile, .. } = args.load_all(&recordings, &hists)?;
     args.rows.change(&mut profile);
     args.rows.check(&profile, &hists)?;
     let only = if let [recording] = &recordings[..] { Some(recording) } else { None };
@@ -268,20 +270,17 @@ impl ReportArgs {
     }
 
     /// The sum of all recordings. Context switches are those of a recording alone.
-    fn load_all(
-        &self,
-        recordings: &[Recording],
-        hists: &HistsOptions,
-    ) -> Result<(Profile, Option<Switches>)> {
+    fn load_all(&self, recordings: &[Recording], hists: &HistsOptions) -> Result<Loaded> {
         if let [recording] = recordings {
             return self.load(recording, &self.load_options(recording, hists)?, true);
         }
         let load = |recording: &Recording| {
             let options = self.load_options(recording, hists)?;
-            Ok(self.load(recording, &options, false)?.0)
+            Ok(self.load(recording, &options, false)?.profile)
         };
         let profiles = recordings.iter().map(load).collect::<Result<Vec<_>>>()?;
-        Ok((whit_profile::merge(profiles).unwrap_or_default(), None))
+        let profile = whit_profile::merge(profiles).unwrap_or_default();
+        Ok(Loaded { profile, ..Loaded::default() })
     }
 
     fn load_options(&self, recording: &Recording, hists: &HistsOptions) -> Result<LoadOptions> {
@@ -303,35 +302,41 @@ impl ReportArgs {
         if self.html.is_some() {
             page::load(recording, &mut options, !self.wants_text());
         }
-        options.blocks = hists.intervals && !self.cgroup_tree;
+        options.blocks = (hists.intervals && !self.cgroup_tree) || self.wants_code();
         Ok(options)
     }
 
-    /// Loads the recording; for the page with its context switches, if it has any.
-    fn load(
-        &self,
-        recording: &Recording,
-        options: &LoadOptions,
-        with_switches: bool,
-    ) -> Result<(Profile, Option<Switches>)> {
+    /// True where a page gets the code of the hottest functions.
+    fn wants_code(&self) -> bool {
+        self.html.is_some() && self.page.wants_code()
+    }
+
+    /// Loads the recording; for the page with its context switches and code, if it has any. `is_alone` where it is the
+    /// only one.
+    fn load(&self, recording: &Recording, options: &LoadOptions, is_alone: bool) -> Result<Loaded> {
         let progress = LoadProgress::new("reading", self.quiet);
         let update = |done, total| progress.update(done, total);
         // Switches belong to threads, not to CPUs.
-        let wants_switches = with_switches && self.html.is_some() && !self.load.chooses_cpus();
+        let wants_switches = is_alone && self.html.is_some() && !self.load.chooses_cpus();
         let loaded = if wants_switches && switches::may_tell(recording) {
             let wanted =
                 SwitchOptions { max_worst: 0, max_spans: MAX_SPANS, ..SwitchOptions::default() };
-            let loaded = switches::load(recording, options, wanted, &update);
-            loaded.map(|(profile, switches)| {
+            let loaded = switches::load_with_code(recording, options, wanted, &update);
+            loaded.map(|(profile, switches, code)| {
                 let tells = switches.sources.tells_switches();
-                (profile, tells.then_some(switches))
+                let code = self.wants_code().then_some(code);
+                Loaded { profile, switches: tells.then_some(switches), code }
             })
+        } else if is_alone && self.wants_code() {
+            let loaded = whit_profile::load_with_code(recording, options, &update);
+            loaded.map(|(profile, code)| Loaded { profile, code: Some(code), ..Loaded::default() })
         } else {
-            whit_profile::load(recording, options, &update).map(|profile| (profile, None))
+            let loaded = whit_profile::load(recording, options, &update);
+            loaded.map(|profile| Loaded { profile, ..Loaded::default() })
         };
         progress.finish();
         let loaded = loaded?;
-        if options.parallelism.is_some() && loaded.0.parallelism.is_none() {
+        if options.parallelism.is_some() && loaded.profile.parallelism.is_none() {
             return Err(latency::no_switches(recording));
         }
         Ok(loaded)

@@ -5,7 +5,7 @@ use crate::failure::{bail_usage, usage};
 use crate::heading;
 use crate::input::InputArgs;
 use crate::interface::{self, RecordingSource};
-use crate::page;
+use crate::page::{self, Loaded, PageArgs};
 use crate::progress::LoadProgress;
 use crate::symbol_args::{LoadArgs, needs_cgroups};
 use crate::terminal::{TerminalArgs, WidthArgs};
@@ -16,8 +16,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use whit_page::{HtmlOptions, MAX_SPANS};
 use whit_perfdata::reader::Recording;
+use whit_profile::CodeFinder;
 use whit_profile::model::Profile;
-use whit_profile::switches::{SwitchOptions, Switches};
+use whit_profile::switches::{self, SwitchOptions, Switches};
 use whit_terminal::{Begin, Waits};
 use whit_view::hists::{ChainOptions, ChainOrder, HistsOptions};
 use whit_view::stdio::StdioOptions;
@@ -70,6 +71,8 @@ pub(crate) struct SwitchesArgs {
     /// Write a page with the call trees and a time line of the threads to this file
     #[arg(long, value_name = "FILE", help_heading = heading::OUTPUT)]
     html: Option<PathBuf>,
+    #[command(flatten)]
+    page: PageArgs,
     /// Root of the call tree: callee, the function in which a thread leaves its CPU (the default), or
     /// caller, the function in which a thread starts
     #[arg(short = 'g', long, value_name = "ORDER", help_heading = heading::ROWS)]
@@ -115,12 +118,15 @@ pub(crate) fn run(args: &SwitchesArgs) -> Result<u8> {
     if options.sort.has_cgroups() {
         needs_cgroups(&recording, "--sort")?;
     }
-    let (profile, switches) = load(args, &recording)?;
+    let (mut profile, mut switches, code) = load(args, &recording)?;
     needs_switches(&profile, &switches)?;
     check_handles(&options.filters.symbols, &profile)?;
     if let Some(path) = &args.html {
         let page = HtmlOptions { begins_with_switches: true, ..HtmlOptions::default() };
-        page::write(&profile, Some(&switches), &page, path)?;
+        let code = args.page.wants_code().then_some(code);
+        let loaded = Loaded { profile, switches: Some(switches), code };
+        page::write(&loaded, &page, path)?;
+        (profile, switches) = (loaded.profile, loaded.switches.unwrap_or_default());
         if !args.json && !args.wants_text() {
             page::tell(path)?;
             return Ok(0);
@@ -141,7 +147,7 @@ pub(crate) fn run(args: &SwitchesArgs) -> Result<u8> {
 pub(crate) fn interact(args: &SwitchesArgs) -> Result<u8> {
     let view = args.view_options()?;
     let recording = args.input.open()?;
-    let (profile, switches) = load(args, &recording)?;
+    let (profile, switches, _) = load(args, &recording)?;
     needs_switches(&profile, &switches)?;
     let profile = Arc::new(profile);
     let hists = HistsOptions {
@@ -165,10 +171,11 @@ pub(crate) fn interact(args: &SwitchesArgs) -> Result<u8> {
     Ok(0)
 }
 
-fn load(args: &SwitchesArgs, recording: &Recording) -> Result<(Profile, Switches)> {
+fn load(args: &SwitchesArgs, recording: &Recording) -> Result<(Profile, Switches, CodeFinder)> {
     let mut options = args.load.options(recording)?;
     if args.html.is_some() {
         page::load(recording, &mut options, !args.json && !args.wants_text());
+        options.blocks = args.page.wants_code();
     }
     let max_spans = if args.html.is_some() { MAX_SPANS } else { 0 };
     let waits = args.waits.filter()?;
@@ -176,9 +183,8 @@ fn load(args: &SwitchesArgs, recording: &Recording) -> Result<(Profile, Switches
     let wanted =
         SwitchOptions { max_worst: args.max_worst(), max_spans, run_queue, locks: false, waits };
     let progress = LoadProgress::new("reading", args.quiet);
-    let loaded = whit_profile::switches::load(recording, &options, wanted, &|done, total| {
-        progress.update(done, total);
-    });
+    let update = |done, total| progress.update(done, total);
+    let loaded = switches::load_with_code(recording, &options, wanted, &update);
     progress.finish();
     Ok(loaded?)
 }

@@ -233,7 +233,7 @@ test('a frame has a menu', () => open('server', '#root=none&shape=icicle', async
 }));
 
 test('hostile names are text, everywhere', () => open('hostile', '', async (page) => {
-  for (const view of ['graph', 'tree', 'functions', 'sandwich', 'recording']) {
+  for (const view of ['graph', 'tree', 'functions', 'sandwich', 'source', 'recording']) {
     await page.click(`[data-view=${view}]`);
   }
   await page.click('[data-view=graph]');
@@ -330,7 +330,7 @@ test('a fragment out of another recording does no harm', () => open(
 
 test('a narrow window needs no scrolling sideways', () => open('server', '', async (page) => {
   await page.setViewportSize({ width: 400, height: 800 });
-  for (const view of ['graph', 'tree', 'functions', 'sandwich', 'recording']) {
+  for (const view of ['graph', 'tree', 'functions', 'sandwich', 'source', 'recording']) {
     await page.click(`[data-view=${view}]`);
     const [scroll, inner] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
     assert.ok(scroll <= inner, `${view}: ${scroll} > ${inner}`);

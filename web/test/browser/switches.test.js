@@ -17,7 +17,7 @@ async function point(page, thread, share) {
   return [box.x + LABEL_PX + share * (box.width - LABEL_PX), box.y + AXIS_PX + LANE_PX * thread + LANE_PX / 2];
 }
 
-test('the tree opens from either end', () => open('waits', '', async (page) => {
+test('the tree opens from either end', () => open('waits', '#waits=tree', async (page) => {
   assert.ok(await page.locator('#view-switches').isVisible());
   assert.match(await textOf(page, '#switch-facts'), /18 \(9 sync, 9 preemption\)/);
   assert.deepEqual(await stacks(page), ['schedule', 'futex_wait', 'irqentry_exit', 'compute']);
@@ -33,7 +33,7 @@ test('the tree opens from either end', () => open('waits', '', async (page) => {
 }));
 
 test('digits open the tabs from left to right', async () => {
-  for (const [name, views] of [['waits', 6], ['server', 5]]) {
+  for (const [name, views] of [['waits', 6], ['server', 6], ['large', 5]]) {
     await open(name, '', async (page) => {
       const tabs = page.locator('[data-view]:visible');
       assert.equal(await tabs.count(), views);
@@ -52,7 +52,7 @@ test('the time line tells what is under the pointer', () => open('waits', '', as
     assert.ok(colours[await rgbOf(page, activity.light)] > 100, activity.id);
   }
   await page.mouse.move(...await point(page, 0, 15 / 110));
-  await untilText(page, '.tooltip:not([hidden])', /pingpong 11: waiting[^]*from 10.0 ms for 10.0 ms[^]*CPU 0[^]*schedule ← futex_wait/);
+  await untilText(page, '.tooltip:not([hidden])', /pingpong 11: waiting[^]*from 10.0 ms for 10.0 ms[^]*CPU 0[^]*await_turn ← start_thread[^]*innermost: schedule ← futex_wait/);
   await untilText(page, '.tooltip:not([hidden])', /woken after 9.00 ms by pingpong 12, then runnable for 1.00 ms\s+try_to_wake_up ← futex_wake/);
   await page.mouse.move(...await point(page, 0, 35 / 110));
   await untilText(page, '.tooltip:not([hidden])', /woken after 9.00 ms by an interrupt of pingpong 13, then runnable for 1.00 ms$/);
@@ -121,3 +121,59 @@ test('the address holds the view; pages without waits have no such view', async 
     assert.ok(await page.locator('[data-view=switches]').isHidden());
   });
 });
+
+const WAIT_ROW = '#longest-waits .list-row';
+const waits = (page) => page.locator(WAIT_ROW).evaluateAll((rows) => rows.map((row) => [...row.children].map((cell) => cell.textContent)));
+
+test('the longest waits follow the range of time and the selectors', () => open('waits', '', async (page) => {
+  const all = await waits(page);
+  assert.deepEqual(all[0], ['10.0 ms', '10.0 ms', 'pingpong 11', 'lock', 'await_turn ← start_thread', 'pingpong 12']);
+  assert.equal(all.length, 10);
+  assert.match(await textOf(page, '#longest-count'), /^10 waits; those within joined intervals, shorter than 64\.0 µs, are not listed$/);
+  await page.mouse.move(...await point(page, 1, 0.5));
+  await page.mouse.down();
+  await page.mouse.move(...await point(page, 1, 1));
+  await page.mouse.up();
+  await untilText(page, '#longest-count', /^[4-6] waits/);
+  assert.ok((await waits(page)).every(([began]) => Number.parseFloat(began) >= 50));
+  await page.selectOption('#thread', '12');
+  assert.ok((await waits(page)).every(([, , thread]) => thread === 'pingpong 12'));
+  await page.selectOption('#thread', '13');
+  await untilText(page, '#longest-count', /^0 waits/);
+  assert.equal(await textOf(page, '#tree-note'), '');
+  await page.click('[data-waits=tree]');
+  await untilText(page, '#tree-note', /all threads and all of the time/);
+  assert.ok(await page.locator('#switch-table').isVisible() && await page.locator('#longest-waits').isHidden());
+}));
+
+test('a wait of the table stands out in its lane, with the wake-up as an arrow', () => open('waits', '', async (page) => {
+  const dark = async () => {
+    const pixels = await pixelsOf(page, '#timeline canvas');
+    return pixels[await rgbOf(page, '#1d1a16')] ?? 0;
+  };
+  const before = await dark();
+  await page.click(`${WAIT_ROW} >> nth=0`);
+  const chosen = await dark();
+  assert.ok(chosen > before + 150, `outline: ${before} ${chosen}`);
+  await untilText(page, '#status', /^pingpong 11: waiting; from 10\.0 ms for 10\.0 ms/);
+  // A wait without a waker has an outline alone.
+  await page.click(`${WAIT_ROW} >> nth=4`);
+  const alone = await dark();
+  assert.ok(alone < chosen - 20, `an arrow less: ${chosen} ${alone}`);
+  await page.focus('#longest-waits .list-scroller');
+  await page.keyboard.press('Home');
+  await page.keyboard.press('ArrowDown');
+  await untilText(page, '#status', /from 30\.0 ms/);
+  await page.keyboard.press('Enter');
+  await untilText(page, '#strip-range', /^27\.\d ms – 42\.\d ms/);
+  await page.keyboard.press('Escape');
+  await untilText(page, '#status', /^$/);
+}));
+
+test('a click on a span chooses its row, and hovering shows its arrow', () => open('waits', '', async (page) => {
+  await page.mouse.click(...await point(page, 1, 85 / 110));
+  assert.match(await textOf(page, `${WAIT_ROW}.current`), /^80\.0 ms\s+10\.0 ms\s+pingpong 12/);
+  const plain = JSON.stringify(await pixelsOf(page, '#timeline canvas'));
+  await page.mouse.move(...await point(page, 0, 55 / 110));
+  assert.notEqual(JSON.stringify(await pixelsOf(page, '#timeline canvas')), plain);
+}));

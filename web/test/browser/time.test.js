@@ -264,3 +264,23 @@ test('hostile names are harmless in strip, root and changes', () => open('hostil
   assert.equal(await page.evaluate(() => window.pwned), undefined);
   assert.equal(await page.locator('img, iframe, object, embed').count(), 0);
 }));
+
+test('shares of the call tree and of frames have intervals', () => open('server', '#view=tree&root=none', async (page) => {
+  const halves = page.locator('#call-tree .half-width');
+  await page.waitForFunction(() => [...document.querySelectorAll('#call-tree .cell.total .half-width')].some(({ textContent }) => /^±\d/.test(textContent)));
+  const first = page.locator('#call-tree .table-row').first();
+  const [name, total] = [await first.locator('.name').getAttribute('title'), await first.locator('.total .half-width').innerText()];
+  assert.equal(name, '__clone3');
+  // The table of functions computes them in another way.
+  await page.click('[data-view=functions]');
+  await page.fill('#filter', '__clone3');
+  await page.waitForFunction(() => /^±\d/.test(document.querySelector('#function-table .total .half-width')?.textContent ?? ''));
+  assert.equal(await page.locator('#function-table .table-row .total .half-width').first().innerText(), total);
+  await page.click('[data-view=tree]');
+  await page.waitForFunction(() => /^±\d/.test(document.querySelector('#call-tree .half-width')?.textContent ?? ''));
+  assert.ok(await halves.count() > 2);
+  await page.click('[data-view=graph]');
+  const box = await page.locator('#flame canvas').boundingBox();
+  await page.mouse.move(box.x + 40, box.y + box.height - 1.5 * 19);
+  await untilText(page, '.tooltip:not([hidden])', new RegExp(`^__clone3[^]* % ${total.replace('.', '\\.')} of all`));
+}));

@@ -176,6 +176,11 @@ test('the bounds of the page are among its warnings', () => {
   assert.match(said[0], /5 of 90 call tree nodes: subtrees below 0.010 %/);
   assert.match(said[1], /^The 3 threads/);
   assert.match(said[2], /^2 further warnings/);
+  const moments = { sliceNs: 5e6, bucketNs: 4e6, wantedBucketNs: 1e6, maxEntries: 2000 };
+  const [joined, longer] = boundWarnings({ ...none, moments });
+  assert.match(joined, /those of a call stack and thread within 5\.00 ms are joined, without their CPU/);
+  assert.match(longer, /exact to 4\.00 ms, not to 1\.00 ms: this page holds 2,000 entries/);
+  assert.deepEqual(boundWarnings({ ...none, moments: { ...moments, sliceNs: null, bucketNs: 1e6 } }), []);
 });
 
 test('a command line is quoted where a shell needs it', () => {

@@ -3,10 +3,12 @@
 //!
 //! Kinds: `server` (a key-value server beside a JIT-compiled process), `hostile` (names that try
 //! to break out of the page), `large` (more call tree nodes than a page embeds). Further ones are
-//! `waits` (with context switches), `bench` (10^6 samples of 64 CPUs), `one` (a single sample) and `empty`.
+//! `waits` (with context switches), `compare` (two recordings), `bench` (10^6 samples of 64 CPUs), `one` (a single sample) and `empty`.
 
 mod bench;
 mod builder;
+mod code;
+mod compare;
 mod server;
 mod small;
 mod waits;
@@ -15,7 +17,7 @@ use std::error::Error;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 
-use whit_page::{HtmlOptions, write_html_with_switches};
+use whit_page::{Content, HtmlOptions, write_content};
 use whit_profile::model::Profile;
 use whit_profile::switches::Switches;
 
@@ -38,15 +40,37 @@ fn profile(kind: &str) -> Option<(Profile, Option<Switches>)> {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [kind, path] = arguments.as_slice() else {
-        return Err("usage: sample_page server|hostile|large|waits|bench|one|empty FILE".into());
+    let [kind, path] = &arguments[..] else {
+        return Err(
+            "usage: sample_page server|hostile|large|waits|compare|bench|one|empty FILE".into()
+        );
     };
+    if kind == "compare" {
+        let (diff, sides) = compare::sides()?;
+        let (comparison, profile) = compare::page(&diff, sides)?;
+        let content = Content { comparison: Some(&comparison), ..Content::default() };
+        let mut out = BufWriter::new(File::create(path)?);
+        let options =
+            HtmlOptions { title: "before.data → after.data".into(), ..HtmlOptions::default() };
+        let summary = write_content(&profile, &content, &options, &mut out)?;
+        println!("{path}: {summary:?}");
+        return Ok(out.flush()?);
+    }
     let (profile, switches) =
         profile(kind).ok_or_else(|| format!("no sample page of kind '{kind}'"))?;
     let mut out = BufWriter::new(File::create(path)?);
     let summary = {
         let options = HtmlOptions { begins_with_switches: true, ..HtmlOptions::default() };
-        write_html_with_switches(&profile, switches.as_ref(), &options, &mut out)?
+        let name = match kind.as_str() {
+            // Debug information may have names without their namespaces.
+            "server" => Some("FastHash::operator()(std::string_view) const".to_owned()),
+            "hostile" => Some(small::long_hostile_name()),
+            _ => None,
+        };
+        let code = name.map(|name| code::of(&profile, &name));
+        let content =
+            Content { switches: switches.as_ref(), code: code.as_ref(), ..Content::default() };
+        write_content(&profile, &content, &options, &mut out)?
     };
     out.flush()?;
     println!("{path}: {summary:?}");

@@ -40,6 +40,12 @@ const HOSTILE: &[&str] = &[
     "constructor",
 ];
 
+/// A name with markup and marks of direction in front of 10 kB of template arguments.
+pub(crate) fn long_hostile_name() -> String {
+    let arguments = "std::pair<int, long>, ".repeat(480);
+    format!("{}\u{202e}evil\u{1b}[2J<{arguments}>", HOSTILE[0])
+}
+
 /// Every text of the profile is hostile.
 pub(crate) fn hostile() -> Profile {
     let mut builder = Builder::default();

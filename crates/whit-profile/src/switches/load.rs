@@ -17,6 +17,7 @@ use super::roles::Roles;
 use super::sums::SwitchTotals;
 use super::switch_event::StackRef;
 use super::thread_cgroups;
+use crate::code::CodeFinder;
 use crate::error::LoadError;
 use crate::loss_window::{LossWindow, RingLoss};
 use crate::model::Profile;
@@ -51,6 +52,20 @@ pub fn load(
     wanted: SwitchOptions,
     report_progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<(Profile, Switches), LoadError> {
+    let loaded = load_with_code(recording, options, wanted, report_progress);
+    loaded.map(|(profile, switches, _)| (profile, switches))
+}
+
+/// The same, with the code that the profile's addresses lie in.
+///
+/// # Errors
+/// The recording changed while it was read.
+pub fn load_with_code(
+    recording: &Recording,
+    options: &LoadOptions,
+    wanted: SwitchOptions,
+    report_progress: &(dyn Fn(u64, u64) + Sync),
+) -> Result<(Profile, Switches, CodeFinder), LoadError> {
     let stream_bytes: u64 = recording.streams.iter().map(|stream| stream.size_bytes()).sum();
     let progress = Progress::new(2 * stream_bytes, report_progress);
     let takes = BlockTimes::NoteSwitches;
@@ -129,7 +144,7 @@ pub fn load(
     if let samples @ 1.. = disordered {
         profile.warnings.push(Warning::DisorderedSamples { samples });
     }
-    Ok((profile, switches))
+    Ok((profile, switches, CodeFinder::new(prepared)))
 }
 
 /// Leaves out threads that the filter by cgroup does not let pass. A warning where the cgroup of some is unknown.

@@ -47,7 +47,7 @@ pub use interval::{Inconsistencies, Trust};
 pub(crate) use interval_stream::IntervalStream;
 pub use interval_stream::{IntervalRow, RunRow, WaitRow};
 pub(crate) use load::all_losses;
-pub use load::{load, may_tell};
+pub use load::{load, load_with_code, may_tell};
 pub use lock_site::{LockKind, LockSite, LockSites, kernel_lock_caller};
 pub(crate) use losses::Losses;
 pub use model::{

@@ -1,8 +1,9 @@
 //! Annotated functions: instructions and source lines with their own weights, as text in the layout of
-//! `perf annotate --stdio`, and as JSON.
+//! `perf annotate --stdio`, as JSON, and in columns for the page.
 
 mod intervals;
 mod json;
+mod panel;
 mod summary;
 mod table;
 #[cfg(test)]
@@ -10,6 +11,7 @@ mod tests;
 mod text;
 
 pub use json::{VERSION, write_json};
+pub use panel::PanelFunction;
 pub use text::write_text;
 
 use whit_annotate::{AnnotatedFunction, EventWeights, Weight, Weights};

@@ -257,7 +257,7 @@ impl std::fmt::Display for Escaped<'_> {
 }
 
 /// A name without long arguments of templates: `std::sort<…>`. Chains of inlined functions repeat them in each line.
-fn short_name(name: &str) -> String {
+pub(super) fn short_name(name: &str) -> String {
     let mut short = String::with_capacity(name.len());
     let mut rest = name;
     while let Some(open) = rest.find('<') {
@@ -301,7 +301,7 @@ fn arguments_end(text: &str) -> Option<usize> {
 }
 
 /// Tabs are control characters, and indent by eight columns in source files.
-fn expand_tabs(line: &str) -> String {
+pub(super) fn expand_tabs(line: &str) -> String {
     let mut expanded = String::with_capacity(line.len());
     let mut column = 0;
     for c in line.chars() {
@@ -326,7 +326,7 @@ fn append_raw(row: &AnnotatedRow, code: &Annotation, start: u64, text: &mut Stri
     let _ = write!(text, "{:width$}", "", width = 3 * missing);
 }
 
-fn append_instruction(row: &AnnotatedRow, text: &mut String) {
+pub(super) fn append_instruction(row: &AnnotatedRow, text: &mut String) {
     text.push_str(&row.instruction.text);
     // Instructions of x86 have the distance alone.
     if let Some(Target::Data(to)) = row.instruction.target

@@ -19,6 +19,13 @@ pub fn write_json(out: &mut impl Write, diff: &Diff) -> io::Result<()> {
     json_strings::write(out, &Document::of(diff))
 }
 
+/// The same, as a part of another document. Events have so many rows at most, the first ones.
+pub fn document(diff: &Diff, max_rows: usize) -> impl Serialize + '_ {
+    let mut document = Document::of(diff);
+    document.events.iter_mut().for_each(|event| event.rows.truncate(max_rows));
+    document
+}
+
 /// `whit diff --json`: one object. Members may be added; `version` grows when one changes its meaning or goes away.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -117,6 +124,10 @@ struct Caller<'a> {
 struct Test {
     before: f64,
     after: f64,
+    /// Half of the interval of the value before; `null` where nothing bounds it.
+    before_plus_minus: Option<f64>,
+    /// Half of the interval of the value after; `null` where nothing bounds it.
+    after_plus_minus: Option<f64>,
     change: f64,
     /// Lower end of the change's interval, which holds the true one in 95 of 100 cases.
     low: f64,
@@ -206,11 +217,18 @@ impl<'a> Name<'a> {
     }
 }
 
+/// JSON has no infinite numbers.
+fn bounded(half: f64) -> Option<f64> {
+    half.is_finite().then_some(half)
+}
+
 impl Test {
     fn of(judged: &Judged) -> Test {
         Test {
             before: judged.before,
             after: judged.after,
+            before_plus_minus: bounded(judged.halves[0]),
+            after_plus_minus: bounded(judged.halves[1]),
             change: judged.difference.change,
             low: judged.difference.interval.0,
             high: judged.difference.interval.1,

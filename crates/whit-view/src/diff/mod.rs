@@ -17,7 +17,7 @@ mod tests;
 use whit_estimate::{Difference, Discoveries, Tested, compare, discoveries};
 use whit_types::OutsideText;
 
-pub use json::write_json;
+pub use json::{document, write_json};
 pub use matching::Match;
 pub use options::{DiffOptions, Per};
 pub use run::{FunctionName, Run};
@@ -110,6 +110,8 @@ pub struct Judged {
     pub before: f64,
     /// After; a share in percent.
     pub after: f64,
+    /// Half of the intervals of both, without losses.
+    pub halves: [f64; 2],
     /// After less before, with its interval.
     pub difference: Difference,
     /// Whether the difference is more than chance.
@@ -307,6 +309,7 @@ fn judge(
     Judged {
         before: before.estimate.value,
         after: after.estimate.value,
+        halves: [before, after].map(|side| side.estimate.half_width()),
         difference: *difference,
         verdict,
         smallest: difference.detectable(found.level()),

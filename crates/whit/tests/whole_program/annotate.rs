@@ -311,3 +311,47 @@ fn code_of_the_kernel_is_shown_or_refused_with_the_way_out() {
         Ok(())
     });
 }
+
+/// The JSON that a page embeds.
+fn page_data(path: &Path) -> Value {
+    let page = std::fs::read_to_string(path).expect("the page");
+    let start = "<script type=\"application/json\" id=\"profile\">";
+    let data = page.split_once(start).expect("a block of data").1;
+    serde_json::from_str(data.split_once("</script").expect("its end").0).expect("JSON")
+}
+
+#[test]
+fn the_page_has_the_weights_of_annotate() {
+    check("the_page_has_the_weights_of_annotate", || {
+        let directory = tempfile::tempdir().expect("a folder");
+        let data = directory.path().join("whit.data");
+        let mut recorder = whit();
+        recorder.args(["record", "-q", "-F", "1999", "-g", "-e", "cpu-clock", "-o"]).arg(&data);
+        record(recorder.arg("--").arg(workload("deep-fp")?).args(["--iterations", ITERATIONS]))?;
+        let page = directory.path().join("page.html");
+        text(whit().args(["report", "-i"]).arg(&data).arg("--html").arg(&page));
+        let of_page = page_data(&page);
+        let annotated = json(&data, &["--limit", "1"]);
+        let (function, hottest) = (&of_page["code"]["functions"][0], &annotated["functions"][0]);
+        let number = function["function"].as_u64().expect("a function") as usize;
+        assert_eq!(of_page["functions"]["names"][number], hottest["name"]);
+        let samples = |weight: &Value| weight.as_u64().expect("samples");
+        let expected = list(hottest, "instructions")
+            .iter()
+            .enumerate()
+            .filter_map(|(row, it)| Some((row as u64, samples(&it["weights"].get(0)?["samples"]))));
+        let found = list(function, "rowWeights");
+        let found = found.iter().map(|weight| (samples(&weight[0]), samples(&weight[2])));
+        assert_eq!(found.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+        assert!(
+            list(function, "rowWeights").iter().any(|weight| weight[4].is_number()),
+            "intervals"
+        );
+
+        text(whit().args(["report", "--no-source", "-i"]).arg(&data).arg("--html").arg(&page));
+        assert_eq!(page_data(&page)["code"], Value::Null);
+        let output = whit().args(["report", "--no-source", "-i"]).arg(&data).output().expect("run");
+        assert_eq!(output.status.code(), Some(2), "--no-source is for pages");
+        Ok(())
+    });
+}

@@ -60,6 +60,29 @@ fn another_program_differs_and_fails_the_check() {
 }
 
 #[test]
+fn a_page_has_both_sides_and_the_verdicts_of_the_text() {
+    check("a_page_has_both_sides_and_the_verdicts_of_the_text", || {
+        let directory = tempfile::tempdir().expect("make a directory");
+        let before = recorded(directory.path(), "before.data", "deep-static")?;
+        let after = recorded(directory.path(), "after.data", "deep-fp")?;
+        let page = directory.path().join("page.html");
+        let options = ["--html", page.to_str().expect("a path in UTF-8"), "--fail-above", "2%"];
+        let output = diff(&[&before, &after], &options);
+        assert_eq!(output.status.code(), Some(3), "{output:?}");
+        assert!(text(&output).starts_with("the page is "), "{output:?}");
+        let page = std::fs::read_to_string(&page).expect("the page");
+        assert!(page.contains("\"startView\":\"compare\""));
+        let json = text(&diff(&[&before, &after], &["--json"]));
+        let verdicts = json.matches("\"verdict\":").count();
+        assert!(verdicts > 0 && page.matches("\"verdict\":").count() == verdicts, "{verdicts}");
+        // One recording on each side: the path of none is written to.
+        let output = diff(&[&before, &after], &["--html", before.to_str().expect("a path")]);
+        assert!(!output.status.success(), "a recording is not replaced: {output:?}");
+        Ok(())
+    });
+}
+
+#[test]
 fn incomparable_recordings_are_refused_with_the_remedy() {
     let golden = |name: &str| {
         let folder = whit_testing::run::repository().join("tests/recordings/golden");

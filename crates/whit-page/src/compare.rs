@@ -1,0 +1,135 @@
+//! A page that compares two sides: a profile with the samples of both, and the verdicts of `whit diff`.
+//! `web/src/compare.js` reads what this writes.
+
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use whit_profile::model::{FunctionId, Profile};
+use whit_types::OutsideText;
+use whit_view::diff::{Diff, FunctionName, document};
+
+use super::HtmlError;
+use super::tables::Tables;
+
+/// Functions of an event that a page compares at most; those that differ come first.
+pub const MAX_COMPARED: usize = 5_000;
+
+/// Names of the sides, as they stand behind the names of events.
+const SIDES: [&str; 2] = ["before", "after"];
+
+/// Two sides in one profile, for [`Content`](super::Content).
+#[derive(Debug)]
+pub struct Comparison<'a> {
+    diff: &'a Diff,
+}
+
+impl<'a> Comparison<'a> {
+    /// Joins the profiles of both sides into one: each event is there once for each side, and functions that the
+    /// comparison matched are one. `None` without profiles.
+    pub fn new(sides: [Vec<Profile>; 2], diff: &'a Diff) -> Option<(Comparison<'a>, Profile)> {
+        let mut all = Vec::new();
+        for (side, profiles) in SIDES.iter().zip(sides) {
+            for mut profile in profiles {
+                for event in &mut profile.events {
+                    event.name = side_name(&event.name, side);
+                }
+                // Those of recordings at other times have no common time.
+                (profile.singles, profile.blocks) = (None, None);
+                all.push(profile);
+            }
+        }
+        let mut profile = whit_profile::merge(all)?;
+        join_functions(&mut profile, diff);
+        Some((Comparison { diff }, profile))
+    }
+}
+
+fn side_name(event: &OutsideText, side: &str) -> OutsideText {
+    format!("{} ({side})", event.exact()).into()
+}
+
+/// A function is the same whether or not the compiler inlined it, in each build of a binary, and where it was renamed.
+fn join_functions(profile: &mut Profile, diff: &Diff) {
+    let rows = diff.events.iter().flat_map(|event| &event.rows);
+    let renamed = rows.filter_map(|row| Some((key(row.renamed.as_ref()?), key(&row.name))));
+    let renamed: FxHashMap<_, _> = renamed.collect();
+    let mut first: FxHashMap<(&str, &str), FunctionId> = FxHashMap::default();
+    let ids = profile.functions.iter().enumerate().map(|(id, function)| {
+        let binary = profile.dsos[function.dso.index()].short_name.exact();
+        let own = (binary, function.name.exact());
+        let name = renamed.get(&own).copied().unwrap_or(own);
+        *first.entry(name).or_insert(FunctionId(id as u32))
+    });
+    let joined: Vec<FunctionId> = ids.collect();
+    for frame in &mut profile.frames {
+        frame.inlined = false;
+        // Lines of two builds have nothing in common.
+        frame.source = None;
+        frame.function = joined[frame.function.index()];
+    }
+}
+
+fn key(name: &FunctionName) -> (&str, &str) {
+    (name.binary.exact(), name.function.exact())
+}
+
+/// The block of the page.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct CompareBlock {
+    /// The document of `whit diff --json`.
+    diff: Box<RawValue>,
+    events: Vec<CompareEvent>,
+    max_rows: usize,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct CompareEvent {
+    /// The page's events before and after.
+    sides: [Option<usize>; 2],
+    /// For each row one more than the page's function, 0 where no node leads to it.
+    functions: Vec<u32>,
+    left_off: usize,
+}
+
+pub(crate) fn block(
+    comparison: &Comparison<'_>,
+    profile: &Profile,
+    tables: &Tables<'_>,
+) -> Result<CompareBlock, HtmlError> {
+    let Comparison { diff } = comparison;
+    let mut places: FxHashMap<(&str, &str), u32> = FxHashMap::default();
+    for (id, place) in &tables.function_of {
+        let function = &profile.functions[id.index()];
+        let binary = profile.dsos[function.dso.index()].short_name.exact();
+        places.insert((binary, function.name.exact()), *place);
+    }
+    let event = |event: &whit_view::diff::EventDiff| CompareEvent {
+        sides: SIDES.map(|side| {
+            let name = side_name(&event.name, side);
+            profile.events.iter().position(|known| known.name == name)
+        }),
+        functions: event
+            .rows
+            .iter()
+            .take(MAX_COMPARED)
+            .map(|row| {
+                let names = [Some(&row.name), row.renamed.as_ref()];
+                let mut found =
+                    names.into_iter().flatten().filter_map(|name| places.get(&key(name)));
+                found.next().map_or(0, |place| place + 1)
+            })
+            .collect(),
+        left_off: event.rows.len().saturating_sub(MAX_COMPARED),
+    };
+    let mut json = Vec::new();
+    // Here already, since raw values are written as they are.
+    whit_view::json_strings::write_for_script(&mut json, &document(diff, MAX_COMPARED))?;
+    let json = String::from_utf8(json).map_err(std::io::Error::other)?;
+    Ok(CompareBlock {
+        diff: RawValue::from_string(json).map_err(std::io::Error::other)?,
+        events: diff.events.iter().map(event).collect(),
+        max_rows: MAX_COMPARED,
+    })
+}

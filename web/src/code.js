@@ -1,0 +1,138 @@
+// The code of the hottest functions: the data block (written by crates/whit-page/src/code.rs), and rows to
+// draw. Knows nothing of the document.
+
+import { cleanName } from './names.js';
+import { formatBytes, formatCount, plural } from './format.js';
+
+const shareOfPoints = (half) => (Number.isFinite(half) ? half / 100 : NaN);
+
+/** Weights by place: arrays of [event, samples, period, half of the interval as a share]. */
+function byPlace(list) {
+  const places = new Map();
+  for (const [place, event, samples, period, half] of list) {
+    if (!places.has(place)) {
+      places.set(place, []);
+    }
+    places.get(place).push({ event, samples, period, half: shareOfPoints(half) });
+  }
+  return places;
+}
+
+function decodeFunction(entry) {
+  return {
+    ...entry,
+    problem: entry.problem === null ? null : cleanName(entry.problem),
+    weights: entry.weights.map(([event, samples, period, half]) => ({ event, samples, period, half: shareOfPoints(half) })),
+    texts: entry.texts.map(cleanName),
+    chains: entry.chains.map((chain) => chain.map((texts) => texts.map(cleanName))),
+    files: entry.files.map(cleanName),
+    lines: entry.lines.map(([file, line, text]) => ({ file, line, text: text === null ? null : cleanName(text) })),
+    rowWeights: byPlace(entry.rowWeights),
+    lineWeights: byPlace(entry.lineWeights),
+  };
+}
+
+/** The block of the page. */
+export function decodeCode(block) {
+  return { ...block, functions: block.functions.map(decodeFunction) };
+}
+
+/** The weight of a place for an event, or null. */
+export function weightAt(places, place, event) {
+  return places.get(place)?.find((weight) => weight.event === event) ?? null;
+}
+
+/** The event whose samples are shown: the chosen one, or for the page's own event of CPU time and waits the first
+ *  that was recorded. */
+export function codeEvent({ weights }, event, isWall) {
+  return isWall ? weights[0]?.event ?? event : event;
+}
+
+/** Share of a weight in the function, by period where there are any. */
+export function shareOf(weight, whole) {
+  if (weight === null || whole === null) {
+    return 0;
+  }
+  return whole.period > 0 ? weight.period / whole.period : weight.samples / Math.max(1, whole.samples);
+}
+
+/** Rows of the list of instructions: {row} is an instruction, {text, depth} the begin or end of an inlined function. */
+export function instructionRows({ offsets, chainOf, chains, name }) {
+  const rows = [];
+  let before = [];
+  for (let row = 0; row < offsets.length; row++) {
+    const chain = chains[chainOf[row] ?? 0] ?? [];
+    let common = 0;
+    while (common < chain.length && common < before.length && chain[common].join() === before[common].join()) {
+      common += 1;
+    }
+    for (let depth = common; depth < chain.length; depth++) {
+      const [full, short, site] = chain[depth];
+      rows.push({ text: `▸ ${short}, inlined${site === '' ? '' : ` at ${site}`}`, title: full, depth, begins: row });
+    }
+    if (common === chain.length && before.length > common) {
+      const [full, short] = common > 0 ? chain[common - 1] : [name, name];
+      rows.push({ text: `◂ ${short}`, title: full, depth: common, begins: row });
+    }
+    rows.push({ row, depth: chain.length });
+    before = chain;
+  }
+  return rows;
+}
+
+/** Rows of the list of lines: {file} is a heading, {line} an index into the lines, {gap} stands for lines without code. */
+export function lineRows({ lines, files }) {
+  const rows = [];
+  let before = null;
+  lines.forEach((line, index) => {
+    if (before === null || before.file !== line.file) {
+      const isMissing = lines.every((other) => other.file !== line.file || other.text === null);
+      rows.push({ file: files[line.file], isMissing });
+    } else if (line.line > before.line + 1) {
+      rows.push({ gap: line.line - before.line - 1 });
+    }
+    rows.push({ line: index });
+    before = line;
+  });
+  return rows;
+}
+
+/** The place with the largest weight of an event, or -1. */
+export function hottestPlace(places, event) {
+  let [best, most] = [-1, 0];
+  for (const [place, weights] of places) {
+    const weight = weights.find((candidate) => candidate.event === event);
+    const value = weight === undefined ? 0 : weight.period || weight.samples;
+    if (value > most) {
+      [best, most] = [place, value];
+    }
+  }
+  return best;
+}
+
+/** Which of the embedded functions shows a function: itself, or the heaviest one that it is inlined into; -1 for none. */
+export function codeFor({ functions }, fn, name) {
+  const own = functions.findIndex((code) => code.function === fn);
+  if (own >= 0) {
+    return own;
+  }
+  // Debug information may have a name without its namespaces.
+  const isIt = (inlined) => inlined === name || name.endsWith(`::${inlined}`) || inlined.endsWith(`::${name}`);
+  return functions.findIndex((code) => code.chains.some((chain) => chain.some(([full]) => isIt(full))));
+}
+
+/** The function with most of an event in itself; the first one where none has any, -1 without functions. */
+export function hottestCode({ functions }, event) {
+  const weightOf = ({ weights }) => weights.find((weight) => weight.event === event)?.period ?? 0;
+  return functions.reduce((best, code, index) => (best < 0 || weightOf(code) > weightOf(functions[best]) ? index : best), -1);
+}
+
+/** Why a function has no code on this page. */
+export function noCodeReason({ tooLarge, maxFunctions, minPercent, maxFunctionBytes, maxBytes, leftOut }, fn) {
+  const large = tooLarge.find(([of]) => of === fn);
+  if (large !== undefined) {
+    return `Its code has ${formatBytes(large[1])}, and this page holds functions of ${formatBytes(maxFunctionBytes)} at most: run whit annotate.`;
+  }
+  const bound = leftOut > 0 ? ` ${plural(leftOut, 'further function')} did not fit ${formatBytes(maxBytes)}.` : '';
+  return `This page holds the code of the ${formatCount(maxFunctions)} hottest functions with at least ${minPercent} % of an event in themselves.${bound} whit annotate shows all others.`;
+}

@@ -1,0 +1,85 @@
+// A list of rows of one height. Only the rows in view are elements; keys move the current one.
+
+import { el } from './dom.js';
+
+export const LIST_ROW_PX = 20;
+const LIST_OVERSCAN = 10;
+/** Rows kept above the one that is scrolled to. */
+const LIST_CONTEXT_ROWS = 5;
+
+export class RowList {
+  /** `on` has current(index) and key(event, index); `head` are the cells of a row above the others, or empty. */
+  constructor(container, label, on, head = []) {
+    this.on = on;
+    this.count = 0;
+    this.current = -1;
+    this.head = head.length > 0 ? LIST_ROW_PX + 8 : 0;
+    this.body = el('div', { class: 'list-body', role: 'rowgroup' });
+    const top = head.length > 0 ? el('div', { class: 'list-head', role: 'row' }, ...head) : null;
+    this.scroller = el('div', { class: 'list-scroller', tabindex: '0', role: 'grid', 'aria-label': label }, top, this.body);
+    container.replaceChildren(this.scroller);
+    this.scroller.addEventListener('scroll', () => this.render(), { passive: true });
+    this.scroller.addEventListener('keydown', (event) => this.#key(event));
+    new ResizeObserver(() => this.render()).observe(this.scroller);
+  }
+
+  /** Shows `count` rows: `draw(index)` gives the cells of one, `marked(index)` is true for those to stand out. */
+  show(count, draw, marked = () => false) {
+    this.draw = draw;
+    this.marked = marked;
+    this.count = count;
+    this.current = Math.min(this.current, count - 1);
+    this.body.style.height = `${count * LIST_ROW_PX}px`;
+    this.scroller.setAttribute('aria-rowcount', String(count));
+    this.render();
+  }
+
+  render() {
+    if (this.draw === undefined || this.scroller.clientHeight === 0) {
+      return;
+    }
+    const first = Math.max(0, Math.floor(this.scroller.scrollTop / LIST_ROW_PX) - LIST_OVERSCAN);
+    const last = Math.min(this.count, first + Math.ceil(this.scroller.clientHeight / LIST_ROW_PX) + 2 * LIST_OVERSCAN);
+    const rows = [];
+    for (let index = first; index < last; index++) {
+      const classes = ['list-row', index === this.current ? 'current' : '', this.marked(index) ? 'marked' : ''];
+      const row = el('div', {
+        role: 'row', class: classes.filter((name) => name !== '').join(' '), 'aria-rowindex': String(index + 1),
+        'aria-selected': String(index === this.current), onclick: () => this.select(index),
+      }, ...this.draw(index));
+      row.style.top = `${index * LIST_ROW_PX}px`;
+      rows.push(row);
+    }
+    this.body.replaceChildren(...rows);
+  }
+
+  select(index) {
+    this.current = index;
+    this.reveal(index);
+    this.on.current(index);
+  }
+
+  /** Scrolls a row into view. */
+  reveal(index) {
+    const top = index * LIST_ROW_PX;
+    const { scrollTop, clientHeight } = this.scroller;
+    if (top < scrollTop || top + LIST_ROW_PX + this.head > scrollTop + clientHeight) {
+      this.scroller.scrollTop = Math.max(0, top - LIST_CONTEXT_ROWS * LIST_ROW_PX);
+    }
+    this.render();
+  }
+
+  #key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || this.count === 0) {
+      return;
+    }
+    const page = Math.max(1, Math.floor((this.scroller.clientHeight - this.head) / LIST_ROW_PX) - 1);
+    const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity };
+    if (steps[event.key] !== undefined) {
+      event.preventDefault();
+      this.select(Math.max(0, Math.min(this.count - 1, this.current + steps[event.key])));
+    } else {
+      this.on.key(event, this.current);
+    }
+  }
+}
