@@ -46,6 +46,7 @@ mod census;
 mod cgroups;
 mod chain;
 mod chain_entry;
+mod chained;
 mod change;
 mod code;
 mod counts;
@@ -103,6 +104,7 @@ pub mod wall;
 pub mod warning;
 mod work;
 
+pub use chained::{Chained, ChainedError, write_chained};
 pub use code::{CodeBytes, CodeFinder, NoCode, SourceLine, SourceOf};
 pub use describe::header_of;
 pub use error::LoadError;
