@@ -100,6 +100,7 @@ pub mod tables;
 pub mod tasks;
 pub mod time_filter;
 mod tracepoints;
+mod tree_order;
 pub mod wall;
 pub mod warning;
 mod work;

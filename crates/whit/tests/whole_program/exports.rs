@@ -7,6 +7,7 @@
 pub(crate) mod consumers;
 mod files;
 mod firefox;
+mod order;
 mod pprof;
 mod readers;
 pub(crate) mod recordings;
