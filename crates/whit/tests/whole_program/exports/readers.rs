@@ -12,7 +12,7 @@ use crate::support::tools::{record, text, whit, workload};
 use crate::support::{Skip, check, probe};
 
 /// The findings of a reader in a file.
-fn read(script: &str, file: &Path, more: &[&Path]) -> Result<Value, Skip> {
+pub(super) fn read(script: &str, file: &Path, more: &[&Path]) -> Result<Value, Skip> {
     let printed = text(consumers::python(script)?.arg(file).args(more));
     Ok(serde_json::from_str(&printed).expect("JSON"))
 }
