@@ -48,6 +48,22 @@ fn otlp_has_the_sums_of_the_report() {
     check("exports_otlp", || assert_format("otlp", "read_otlp.py", &[]));
 }
 
+/// Each field has the number and the type that the published module has for it.
+#[test]
+fn the_go_module_of_otlp_reads_the_sums_of_the_report() {
+    check("exports_otlp_in_go", || {
+        consumers::go_otlp()?;
+        let folder = tempfile::tempdir().expect("make a directory");
+        for example in recordings::all(&folder) {
+            let file = example.export("otlp", folder.path());
+            let printed = text(consumers::go_otlp()?.arg(file));
+            let found = serde_json::from_str(&printed).expect("JSON");
+            assert_as_reported(&example, &found);
+        }
+        Ok(())
+    });
+}
+
 #[test]
 fn speedscope_has_the_sums_of_the_report() {
     check("exports_speedscope", || {
