@@ -1,6 +1,6 @@
 //! OTLP profiles: `ProfilesData` as protobuf, one profile for each event.
 //!
-//! The signal is Alpha, so the version is pinned: `v1development` of opentelemetry-proto 1.9. Index 0 of each table is the
+//! The signal is Alpha, so the version is pinned: `v1development` of opentelemetry-proto 1.9 to 1.11. Index 0 of each table is the
 //! empty value that the protocol asks for.
 
 use crate::content::{Content, Moment};
