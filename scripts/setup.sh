@@ -107,6 +107,17 @@ consumers() {
         warn "cannot install the tools that read exports: their tests are skipped"
 }
 
+# A reader of OTLP profiles over the Go module that OpenTelemetry publishes.
+go_consumer() {
+    local place=target/setup/consumers
+    [ -x $place/read-otlp ] && return
+    mkdir -p $place
+    say "setup: the Go module of OTLP profiles"
+    quietly "$LOG" go build -C crates/whit/tests/whole_program/exports/read_otlp -buildvcs=false \
+        -o "$PWD/$place/read-otlp" . ||
+        warn "cannot build the reader of OTLP profiles in Go: its test is skipped"
+}
+
 wanted_rust() { sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml; }
 rust_version() { rustc --version 2>/dev/null | cut -d ' ' -f 2; }
 not_older() { [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" = "$1" ]; }
@@ -168,6 +179,7 @@ case $GOAL in
             optional 'have node' 'the tests of the page are skipped' nodejs
             optional 'have npm' 'the tests of the page are skipped' npm
             have npm && have python3 && consumers
+            have go && go_consumer
             optional 'have chromium || have chromium-browser || have google-chrome' \
                 'the tests of the page in a browser are skipped' chromium
         fi

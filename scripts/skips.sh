@@ -90,6 +90,7 @@ condition() {
         steal) [ "$(awk 'NR == 1 { print $9 }' /proc/stat)" != 0 ] ;;
         hides-switches) hides_switches ;;
         no-consumers) [ ! -e target/setup/consumers/with-duckdb ] ;;
+        no-otlp-reader) [ ! -x target/setup/consumers/read-otlp ] ;;
         no-chromium) ! have chromium && ! have chromium-browser && ! have google-chrome ;;
         no-libc-symbols) [ ! -d /usr/lib/debug/.build-id ] ;;
         # Any program by its name.

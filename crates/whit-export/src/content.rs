@@ -5,9 +5,9 @@ use whit_perfdata::attr::{Attr, AttrFlags, pmu_type};
 use whit_perfdata::feature::ClockData;
 use whit_perfdata::reader::Recording;
 use whit_profile::model::{
-    EventId, Frame, FrameId, FunctionId, NodeId, Profile, SampleRow, ThreadInfo,
+    CgroupId, EventId, Frame, FrameId, FunctionId, NodeId, Profile, SampleRow, ThreadInfo,
 };
-use whit_profile::switches::Switches;
+use whit_profile::switches::{Activity, NodeClasses, Switches, TimelineSpan, WaitClass};
 use whit_types::{CpuId, TimestampNs};
 
 /// `PERF_COUNT_SW_CPU_CLOCK` and `PERF_COUNT_SW_TASK_CLOCK`: their periods are nanoseconds.
@@ -22,6 +22,8 @@ pub struct Content<'a> {
     pub profile: &'a Profile,
     /// Where the recording has them and they were loaded.
     pub switches: Option<&'a Switches>,
+    /// Classes of the waits of the time line.
+    classes: NodeClasses,
     attrs: Vec<&'a Attr>,
     clock: Option<ClockData>,
 }
@@ -60,7 +62,24 @@ impl<'a> Content<'a> {
         switches: Option<&'a Switches>,
     ) -> Content<'a> {
         let attrs = recording.events.iter().map(|event| &event.attr).collect();
-        Content { profile, switches, attrs, clock: recording.features.clock_data() }
+        let spans = switches.iter().flat_map(|switches| &switches.timeline.spans);
+        let waits = spans.filter(|span| span.activity == Activity::Waiting);
+        let classes = NodeClasses::of(profile, waits.map(|span| span.node));
+        Content { profile, switches, classes, attrs, clock: recording.features.clock_data() }
+    }
+
+    /// The class of a stretch of time that is one voluntary wait.
+    pub(crate) fn wait_class(&self, span: &TimelineSpan) -> Option<WaitClass> {
+        (span.activity == Activity::Waiting).then(|| self.classes.get(span.node))
+    }
+
+    /// The cgroup of samples, where the recording tells it.
+    pub(crate) fn cgroup(&self, row: &SampleRow) -> Option<CgroupId> {
+        self.profile.facets_of(row).and_then(|facets| facets.cgroup)
+    }
+
+    pub(crate) fn cgroup_path(&self, cgroup: CgroupId) -> &'a str {
+        self.profile.cgroups[cgroup.index()].path.exact()
     }
 
     /// Events that have samples, the one with the largest number of samples first among its equals in the

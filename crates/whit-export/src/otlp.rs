@@ -1,6 +1,6 @@
 //! OTLP profiles: `ProfilesData` as protobuf, one profile for each event.
 //!
-//! The signal is Alpha, so the version is pinned: `v1development` of opentelemetry-proto 1.9. Index 0 of each table is the
+//! The signal is Alpha, so the version is pinned: `v1development` of opentelemetry-proto 1.9 to 1.11. Index 0 of each table is the
 //! empty value that the protocol asks for.
 
 use crate::content::{Content, Moment};
@@ -12,7 +12,7 @@ use prost::Message;
 use prost::encoding::{WireType, encode_key, encode_varint};
 use rustc_hash::FxHashMap;
 use std::io::{self, Write};
-use whit_profile::model::{CommId, DsoKind, EventId, NodeId, ThreadId};
+use whit_profile::model::{CgroupId, CommId, DsoKind, EventId, NodeId, ThreadId};
 
 /// Writes the data: the dictionary last, when everything has its number there.
 pub(crate) fn write(content: &Content<'_>, out: &mut dyn Write) -> io::Result<()> {
@@ -78,7 +78,7 @@ fn resource(content: &Content<'_>) -> Resource {
 }
 
 /// Samples that share these are one message with many times.
-type Key = (ThreadId, CommId, Option<u32>, NodeId);
+type Key = (ThreadId, CommId, Option<CgroupId>, NodeId);
 
 /// The times of such samples, with their periods.
 type Group = Vec<(u64, u64)>;
@@ -114,8 +114,7 @@ fn profile(
     let mut groups: FxHashMap<Key, Group> = FxHashMap::default();
     for moment in moments.iter().filter(|moment| moment.row.event == event) {
         let row = moment.row;
-        let cgroup = content.profile.facets_of(row).and_then(|facets| facets.cgroup);
-        let key = (row.thread, row.comm, cgroup.map(|cgroup| cgroup.0), row.node);
+        let key = (row.thread, row.comm, content.cgroup(row), row.node);
         groups.entry(key).or_default().push((content.unix_ns(moment.time).0, moment.period));
     }
     let mut groups: Vec<_> = groups.into_iter().collect();
@@ -222,7 +221,7 @@ impl<'c, 'a> Dictionary<'c, 'a> {
             self.text_attribute("process.executable.name", content.process_name(info.pid)),
         ];
         if let Some(cgroup) = cgroup {
-            let path = content.profile.cgroups[cgroup as usize].path.exact();
+            let path = content.cgroup_path(cgroup);
             attribute_indices.push(self.text_attribute("linux.cgroup.path", path));
         }
         Sample {

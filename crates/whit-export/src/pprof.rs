@@ -215,8 +215,7 @@ impl<W: Write> File<'_, '_, W> {
         ];
         let cgroup = content.profile.facets.get(facets.index()).and_then(|facets| facets.cgroup);
         if let Some(cgroup) = cgroup {
-            let path = content.profile.cgroups[cgroup.index()].path.exact();
-            label.push(self.text_label("cgroup", path));
+            label.push(self.text_label("cgroup", content.cgroup_path(cgroup)));
         }
         Sample {
             location_id: content.locations(node).map(|frame| u64::from(frame.0) + 1).collect(),

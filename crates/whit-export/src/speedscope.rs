@@ -1,4 +1,4 @@
-//! speedscope: one profile for each thread and event, in its JSON format.
+//! speedscope: one profile for each thread, cgroup and event, in its JSON format.
 //!
 //! A frame is a function, so that its sandwich view has one row for each. Samples stand in order of time; their weights
 //! are periods.
@@ -9,7 +9,7 @@ use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::io::Write;
-use whit_profile::model::{EventId, ThreadId};
+use whit_profile::model::{CgroupId, EventId, ThreadId};
 
 const SCHEMA: &str = "https://www.speedscope.app/file-format-schema.json";
 
@@ -18,6 +18,9 @@ struct Frame<'a> {
     name: &'a str,
     file: &'a str,
 }
+
+/// Samples that share these are one profile.
+type Key = (EventId, ThreadId, Option<CgroupId>);
 
 /// Samples and weights are written one by one behind it.
 #[derive(Serialize)]
@@ -34,24 +37,25 @@ struct Head<'a> {
 /// Writes the profiles, the heaviest first.
 pub(crate) fn write(content: &Content<'_>, out: &mut dyn Write) -> Result<(), ExportError> {
     let moments = content.moments();
-    let mut groups: BTreeMap<(EventId, ThreadId), Vec<&Moment<'_>>> = BTreeMap::new();
+    let mut groups: BTreeMap<Key, Vec<&Moment<'_>>> = BTreeMap::new();
     for moment in &moments {
-        groups.entry((moment.row.event, moment.row.thread)).or_default().push(moment);
+        let row = moment.row;
+        groups.entry((row.event, row.thread, content.cgroup(row))).or_default().push(moment);
     }
     let main = content.main_event();
     let mut groups: Vec<_> = groups.into_iter().collect();
-    groups.sort_by_key(|((event, _), moments)| {
+    groups.sort_by_key(|((event, ..), moments)| {
         let samples: u64 = moments.iter().map(|moment| moment.samples).sum();
         (Some(*event) != main, *event, Reverse(samples))
     });
     write!(out, "{{\"$schema\":\"{SCHEMA}\",\"shared\":")?;
     shared(content, out)?;
     out.write_all(b",\"profiles\":[")?;
-    for (position, ((event, thread), moments)) in groups.iter().enumerate() {
+    for (position, (key, moments)) in groups.iter().enumerate() {
         if position > 0 {
             out.write_all(b",")?;
         }
-        profile(content, (*event, *thread), moments, out)?;
+        profile(content, *key, moments, out)?;
     }
     if groups.is_empty() {
         out.write_all(
@@ -88,7 +92,7 @@ fn shared(content: &Content<'_>, out: &mut dyn Write) -> Result<(), ExportError>
 
 fn profile(
     content: &Content<'_>,
-    (event, thread): (EventId, ThreadId),
+    (event, thread, cgroup): Key,
     moments: &[&Moment<'_>],
     out: &mut dyn Write,
 ) -> Result<(), ExportError> {
@@ -99,7 +103,10 @@ fn profile(
     };
     let end_value = moments.iter().fold(0u64, |sum, moment| sum.saturating_add(moment.period));
     let (comm, event) = (content.thread_name(info), content.event_name(event));
-    let name = format!("{comm} ({}/{}) {event}", info.pid.0, info.tid.0);
+    // Behind the thread; the event is the last word.
+    let cgroup = cgroup.map(|cgroup| format!("[{}] ", content.cgroup_path(cgroup)));
+    let cgroup = cgroup.unwrap_or_default();
+    let name = format!("{comm} ({}/{}) {cgroup}{event}", info.pid.0, info.tid.0);
     let head = Head { kind: "sampled", name, unit, start_value: 0, end_value };
     let mut head = serde_json::to_vec(&head)?;
     head.pop();

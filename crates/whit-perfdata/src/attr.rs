@@ -209,6 +209,8 @@ bit_set!(
     }
 );
 
+/// Bit of `branch_sample_type` (`PERF_SAMPLE_BRANCH_CALL_STACK`): the branches are the calls that have not returned.
+pub const BRANCH_CALL_STACK: u64 = 1 << 11;
 /// Bit of `branch_sample_type`: a word with the hardware index stands before the branch entries.
 pub const BRANCH_HW_INDEX: u64 = 1 << 17;
 /// Bit of `branch_sample_type`: a word of counters per entry stands after the branch entries.
@@ -280,6 +282,11 @@ impl Attr {
     pub fn set_precise_ip(&mut self, level: u8) {
         let cleared = self.flags.0 & !(3 << Self::PRECISE_IP_SHIFT);
         self.flags = AttrFlags(cleared | (u64::from(level & 3) << Self::PRECISE_IP_SHIFT));
+    }
+
+    /// True where the size of a dump is left of dumps that [are chains by now](crate::chained).
+    pub fn has_unwound_dumps(&self) -> bool {
+        self.sample_stack_user_bytes > 0 && !self.sample_type.contains(SampleType::STACK_USER)
     }
 
     /// True where `flag` is set.

@@ -3,7 +3,7 @@
 
 use std::io::{self, Seek, Write};
 
-use crate::feature::{Feature, Features};
+use crate::feature::{EventDesc, Feature, Features};
 use crate::reader::{Form, Recording};
 use crate::record::{RawRecord, record_type};
 use crate::stream::{Stream, StreamError, StreamReader};
@@ -47,7 +47,7 @@ pub fn write_first<W: Write + Seek>(
         };
         exported = copy(stream, put, progress)?;
     }
-    file.finish(&features(recording))?;
+    file.finish(&features(recording, &recording.events))?;
     Ok(exported)
 }
 
@@ -90,15 +90,15 @@ fn copy(
     Ok(exported)
 }
 
-/// The features that hold for the exported recording.
-fn features(recording: &Recording) -> Features {
+/// The features that hold for the recording when it is written with these events, neither packed nor compressed.
+pub fn features(recording: &Recording, events: &[EventDesc]) -> Features {
     let mut features = Features::default();
     for (feature, bytes) in recording.features.iter() {
         if feature != Feature::COMPRESSED {
             features.set(feature, bytes.to_vec());
         }
     }
-    features.set_event_desc(&recording.events);
+    features.set_event_desc(events);
     // A killed recorder has written no features, and perf takes a directory without this one for its first file.
     if recording.form == Form::Directory {
         features.set_word(Feature::DIR_FORMAT, Feature::DIR_FORMAT_VERSION);
@@ -107,7 +107,7 @@ fn features(recording: &Recording) -> Features {
 }
 
 /// A pipe's records without those that describe it, which the header of a file does.
-fn without_description(block: &[u8]) -> Vec<u8> {
+pub fn without_description(block: &[u8]) -> Vec<u8> {
     use record_type::{EVENT_UPDATE, FEATURE, HEADER_ATTR, HEADER_EVENT_TYPE};
     let describes = [EVENT_UPDATE, FEATURE, HEADER_ATTR, HEADER_EVENT_TYPE];
     let kept = records(block).filter(|record| !describes.contains(&record.header.kind));

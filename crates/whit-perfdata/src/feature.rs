@@ -57,6 +57,8 @@ impl Feature {
     pub const WHIT_SPANS: Feature = Feature(225);
     /// The files that were mapped as code.
     pub const WHIT_FILES: Feature = Feature(226);
+    /// How the unwinding went of stacks that are call chains by now.
+    pub const WHIT_UNWOUND: Feature = Feature(227);
 }
 
 /// An event as a recording describes it.

@@ -47,6 +47,15 @@ pub struct SampleLayout {
     id_trailer_size_bytes: usize,
 }
 
+/// Where in a sample's body the fields are that tell its callers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StackFields {
+    pub(crate) chain: Range<usize>,
+    pub(crate) branches: Range<usize>,
+    /// User registers and dump.
+    pub(crate) dump: Range<usize>,
+}
+
 /// Dumped registers: values in the order of the set bits of the mask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Registers<'a> {
@@ -310,6 +319,38 @@ impl SampleLayout {
         let size = usize::try_from(cursor.u64()?).ok()?;
         let start = body.len() - cursor.rest().len();
         Some(start..start.checked_add(size)?)
+    }
+
+    /// Where in a sample's body its call chain and its branch records are, and its user registers with the
+    /// dump. `None` where the body is shorter than its fields say.
+    pub(crate) fn stack_fields(&self, body: &[u8]) -> Option<StackFields> {
+        let (mut cursor, mut sample) = (Cursor::new(body), Sample::default());
+        let at = |cursor: &Cursor<'_>| body.len() - cursor.rest().len();
+        self.parse_fixed(&mut cursor, &mut sample)?;
+        if self.has(SampleType::READ) {
+            self.skip_read(&mut cursor)?;
+        }
+        let start = at(&cursor);
+        if self.has(SampleType::CALLCHAIN) {
+            words(&mut cursor)?;
+        }
+        let chain = start..at(&cursor);
+        if self.has(SampleType::RAW) {
+            let size = cursor.u32()? as usize;
+            cursor.take(size)?;
+        }
+        let start = at(&cursor);
+        if self.has(SampleType::BRANCH_STACK) {
+            self.parse_branch_stack(&mut cursor)?;
+        }
+        let branches = start..at(&cursor);
+        if self.has(SampleType::REGS_USER) {
+            parse_regs(&mut cursor, self.user_regs_mask)?;
+        }
+        if self.has(SampleType::STACK_USER) {
+            parse_stack(&mut cursor)?;
+        }
+        Some(StackFields { chain, dump: branches.end..at(&cursor), branches })
     }
 
     /// Decodes the trailer of a record that is not a sample.

@@ -308,11 +308,11 @@ impl Aggregate {
             let new = PlaceNode { parent, place: places[node.place as usize] };
             let merged = if parent_is_cut { None } else { self.merged_node(new) };
             is_cut[nodes.len()] = merged.is_none();
-            nodes.push(merged.unwrap_or(if parent == NO_NODE {
-                self.node_of_nowhere()
-            } else {
-                parent
-            }));
+            nodes.push(match merged {
+                Some(merged) => merged,
+                None if parent == NO_NODE => self.node_of_nowhere(),
+                None => parent,
+            });
         }
         for (key, weight) in other.rows {
             if is_cut[key.node as usize] {
@@ -469,7 +469,10 @@ mod tests {
                 let part = if i < split { &mut a } else { &mut b };
                 part.add(&facts(0), &chain(addresses), locate);
             }
+            let nodes: std::collections::BTreeSet<_> =
+                chains.iter().flat_map(|chain| (0..chain.len()).map(|at| &chain[at..])).collect();
             a.merge(b);
+            prop_assert_eq!(a.nodes.values.len(), nodes.len());
             prop_assert_eq!(stacks(&a), expected.into_iter().collect::<Vec<_>>());
             prop_assert!(a.rows.values().all(|w| w.period == 3 * w.samples));
         }

@@ -10,7 +10,8 @@ use crate::process::{Epoch, ProcessModel, SpaceId};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::sync::Arc;
-use whit_perfdata::attr::Attr;
+use whit_perfdata::attr::{Attr, BRANCH_CALL_STACK};
+use whit_perfdata::chained::UserAddress;
 use whit_perfdata::dump_rest::DumpRest;
 use whit_perfdata::record::misc;
 use whit_perfdata::sample::{Sample, Words, context};
@@ -24,9 +25,6 @@ pub(crate) const DEFAULT_MAX_STACK: usize = 127;
 
 /// Mappings that one thread keeps ready for unwinding, in all address spaces together.
 const MAX_PREPARED_MAPPINGS: usize = 1 << 18;
-
-/// `PERF_SAMPLE_BRANCH_CALL_STACK`.
-const BRANCH_CALL_STACK: u64 = 1 << 11;
 
 /// Bytes of a dump that a report reads with the sample: most walks look no further.
 pub(crate) const KEPT_DUMP_BYTES: usize = 4 << 10;
@@ -94,6 +92,8 @@ pub(crate) struct ChainContext<'a> {
     pub arch: Option<Arch>,
     /// Longest chain.
     pub max_stack: usize,
+    /// The recording [was written again](crate::write_chained) with chains in the place of dumps.
+    pub was_chained: bool,
 }
 
 /// Makes call chains. One per thread.
@@ -162,6 +162,9 @@ impl<'a> ChainMaker<'a> {
         let has_calls =
             attr.branch_sample_type & BRANCH_CALL_STACK != 0 && !sample.branch_stack.is_empty();
         self.add_recorded(sample.callchain, side, has_calls, &mut chain.entries);
+        if self.context.was_chained && attr.has_unwound_dumps() {
+            restore_return_addresses(&mut chain.entries);
+        }
         if let Some(deferred) = deferred {
             self.add_recorded(deferred.addresses, Side::User, has_calls, &mut chain.entries);
         }
@@ -344,6 +347,12 @@ impl<'a> ChainMaker<'a> {
             _ => unknown(address),
         }
     }
+}
+
+/// Undoes the form of addresses in chains that were made of dumps.
+fn restore_return_addresses(entries: &mut [ChainEntry]) {
+    let callers = entries.iter_mut().filter(|e| e.side == Side::User && e.is_return_address);
+    callers.for_each(|caller| caller.address.0 = UserAddress::from_written(caller.address.0));
 }
 
 fn unknown(address: Avma) -> CodePlace {

@@ -29,6 +29,9 @@ pub(crate) fn describe(
     stops: &StopCounts,
     names_kernel: bool,
 ) {
+    let mut all_stops = StopCounts::of_chained(&recording.features);
+    all_stops.add(stops);
+    let stops = &all_stops;
     profile.ledger = recording.features.ledger();
     profile.stats = stats(prepared, stops);
     profile.losses = losses(profile, prepared, sums);

@@ -19,6 +19,7 @@ use crate::prepare::Prepared;
 use crate::row_key::RowKey;
 use crate::singles::RawSingle;
 use crate::stops::StopCounts;
+use crate::tree_order::{order_of_nodes, order_of_places};
 use crate::warning::Warning;
 use rustc_hash::FxHashMap;
 use std::num::NonZeroU64;
@@ -54,11 +55,12 @@ pub(crate) fn finish_with<T>(
     stops: &StopCounts,
     more: impl FnOnce(&mut Builder) -> T,
 ) -> (Profile, T) {
-    let named = name_places(prepared, &sums.places.values, options);
+    let order = order_of_places(&sums.places.values);
+    let named = name_places(prepared, &sums.places.values, &order, options);
     let mut builder = Builder::new(prepared);
     builder.keeps_singles = sums.singles.is_some();
-    builder.add_frames(&sums.places.values, named);
-    builder.add_nodes(&sums);
+    builder.add_frames(&sums.places.values, named, &order);
+    builder.add_nodes(&sums, &order);
     builder.profile.texts = sums.texts.values.iter().map(OutsideText::from).collect();
     builder.add_rows(&sums);
     builder.profile.singles = options.singles.map(|_| Singles {
@@ -131,13 +133,13 @@ fn groups(recording: &Recording, samples_by_event: &[u64]) -> Vec<RecordedGroup>
 }
 
 /// Names all places, several threads at once; neighbours in a binary go to the same thread.
-fn name_places(prepared: &Prepared, places: &[CodePlace], options: &LoadOptions) -> Vec<NamedCode> {
-    let mut order: Vec<u32> = (0..places.len() as u32).collect();
-    order.sort_unstable_by_key(|index| {
-        let place = places[*index as usize];
-        // The kernel last: its symbols are still being loaded.
-        (place.kernel, place.dso, place.place)
-    });
+/// The kernel stands last in the order: its symbols are still being loaded.
+fn name_places(
+    prepared: &Prepared,
+    places: &[CodePlace],
+    order: &[u32],
+    options: &LoadOptions,
+) -> Vec<NamedCode> {
     // No task spans two binaries, so that two threads can open two of them at a time.
     let same_dso = |a: &u32, b: &u32| places[*a as usize].dso == places[*b as usize].dso;
     let tasks: Vec<_> =
@@ -228,8 +230,11 @@ impl Builder {
         self
     }
 
-    fn add_frames(&mut self, places: &[CodePlace], named: Vec<NamedCode>) {
-        for (place, name) in places.iter().zip(named) {
+    fn add_frames(&mut self, places: &[CodePlace], mut named: Vec<NamedCode>, order: &[u32]) {
+        self.frames_of_place = vec![Vec::new(); places.len()];
+        for index in order {
+            let (place, name) =
+                (&places[*index as usize], std::mem::take(&mut named[*index as usize]));
             let dso = DsoId(place.dso.0);
             let (text, known) = match name.function.or(name.stand_in) {
                 Some(text) => (text, true),
@@ -244,7 +249,7 @@ impl Builder {
                 source = self.source(inlined.source);
                 frames.push(self.frame(place, name.address, function, source, true));
             }
-            self.frames_of_place.push(frames);
+            self.frames_of_place[*index as usize] = frames;
         }
     }
 
@@ -291,9 +296,12 @@ impl Builder {
         Some((id, line))
     }
 
-    /// Parents come before their children in the sums' tree, and so they do in the profile's.
-    fn add_nodes(&mut self, sums: &Aggregate) {
-        for node in &sums.nodes.values {
+    /// Parents come before their children in the order, and so they do in the profile's tree.
+    fn add_nodes(&mut self, sums: &Aggregate, order_of_places: &[u32]) {
+        let nodes = &sums.nodes.values;
+        self.node_of = vec![NodeId::NONE; nodes.len()];
+        for index in order_of_nodes(nodes, order_of_places) {
+            let node = nodes[index as usize];
             let mut parent = match node.parent {
                 NO_NODE => NodeId::NONE,
                 parent => self.node_of[parent as usize],
@@ -302,7 +310,7 @@ impl Builder {
                 self.profile.nodes.push(CallNode { parent, frame: *frame });
                 parent = NodeId((self.profile.nodes.len() - 1) as u32);
             }
-            self.node_of.push(parent);
+            self.node_of[index as usize] = parent;
         }
     }
 
@@ -368,7 +376,7 @@ impl Builder {
         let facets_of = |key: &RowKey| facets_id(&facets, key.facets);
         let mut rows: Vec<_> = sums.rows.iter().collect();
         rows.sort_unstable_by_key(|(key, _)| {
-            (key.event, thread_of(key), key.comm, facets_of(key), key.node)
+            (key.event, thread_of(key), key.comm, facets_of(key), self.node_of[key.node as usize])
         });
         // No view can overflow if not even the sum of all rows does.
         let mut room = vec![u64::MAX; self.events];

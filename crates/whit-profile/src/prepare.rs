@@ -50,6 +50,8 @@ pub(crate) struct Prepared {
     pub(crate) filter: SampleFilter,
     /// Where rows are told apart by the texts of tracepoints.
     pub(crate) tracepoints: Tracepoints,
+    /// Chains stand in the place of dumps.
+    was_chained: bool,
     /// When records were lost, where somebody asks.
     pub(crate) loss_windows: Vec<LossWindow>,
 }
@@ -82,6 +84,7 @@ impl Prepared {
             binaries: &self.binaries,
             arch: self.arch,
             max_stack,
+            was_chained: self.was_chained,
         }
     }
 }
@@ -160,6 +163,7 @@ pub(crate) fn prepare_with(
         time,
         filter,
         tracepoints,
+        was_chained: recording.features.unwound().is_some(),
         loss_windows: Vec::new(),
     })
 }

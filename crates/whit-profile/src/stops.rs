@@ -1,6 +1,8 @@
 //! Counting why unwinding ended.
 
 use crate::warning::Warning;
+use whit_perfdata::feature::Features;
+use whit_perfdata::unwound::Unwound;
 use whit_unwind::StopReason;
 
 /// How many chains ended for which reason.
@@ -24,10 +26,40 @@ impl StopCounts {
     }
 
     pub(crate) fn add(&mut self, other: &StopCounts) {
-        self.by_reason.iter_mut().zip(&other.by_reason).for_each(|(a, b)| *a += b);
-        self.unreadable_samples += other.unreadable_samples;
-        self.foreign_stacks += other.foreign_stacks;
-        self.continued += other.continued;
+        self.by_reason
+            .iter_mut()
+            .zip(&other.by_reason)
+            .for_each(|(a, b)| *a = a.saturating_add(*b));
+        for (to, from) in [
+            (&mut self.unreadable_samples, other.unreadable_samples),
+            (&mut self.foreign_stacks, other.foreign_stacks),
+            (&mut self.continued, other.continued),
+        ] {
+            *to = to.saturating_add(from);
+        }
+    }
+
+    /// Those of stacks that were unwound when the recording was written again with call chains.
+    pub(crate) fn of_chained(features: &Features) -> StopCounts {
+        let Some(unwound) = features.unwound() else { return StopCounts::default() };
+        let mut stops = StopCounts {
+            unreadable_samples: unwound.unreadable_samples,
+            foreign_stacks: unwound.foreign_stacks,
+            continued: unwound.continued_chains,
+            ..StopCounts::default()
+        };
+        stops.by_reason.iter_mut().zip(&unwound.ended).for_each(|(to, from)| *to = *from);
+        stops
+    }
+
+    /// For a recording that is written with the chains.
+    pub(crate) fn as_unwound(&self) -> Unwound {
+        Unwound {
+            unreadable_samples: self.unreadable_samples,
+            foreign_stacks: self.foreign_stacks,
+            continued_chains: self.continued,
+            ended: self.by_reason.to_vec(),
+        }
     }
 
     /// Reasons that occurred, with their counts.

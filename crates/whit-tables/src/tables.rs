@@ -4,7 +4,7 @@ use crate::table::AnyTable;
 use crate::{dimension_tables, interval_tables, recording_tables, sample_table};
 
 /// Version of the tables. It grows with each change of their columns.
-pub const SCHEMA: u32 = 2;
+pub const SCHEMA: u32 = 3;
 
 /// The tables, in the order of the documents.
 pub static TABLES: [&dyn AnyTable; 15] = [

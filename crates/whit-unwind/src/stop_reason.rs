@@ -31,7 +31,8 @@ pub enum StopReason {
 }
 
 impl StopReason {
-    /// All reasons, in the order of their discriminants, for tables of counts.
+    /// All reasons, in the order of their discriminants, for tables of counts. Recordings have these numbers
+    /// (`WHIT_UNWOUND`), so new reasons come last.
     pub const ALL: [StopReason; 11] = [
         StopReason::EndOfStack,
         StopReason::StackDumpExhausted,

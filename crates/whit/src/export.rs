@@ -9,6 +9,7 @@ use profile::SamplesArg;
 use std::path::PathBuf;
 use whit_export::Format;
 
+mod chains;
 mod destination;
 pub(crate) mod parquet;
 mod perf;
@@ -33,18 +34,35 @@ const OF_PROFILES: [&str; 15] = [
     "threads",
 ];
 
+/// Options that change profiles, but not the making of call chains.
+const NOT_OF_CHAINS: [&str; 12] = [
+    "samples",
+    "pid",
+    "tid",
+    "cpu",
+    "cgroup",
+    "time",
+    "inline",
+    "no_inline",
+    "demangle",
+    "no_demangle",
+    "vmlinux",
+    "kallsyms",
+];
+
 /// Options that leave samples out, and where one file goes; a dataset has all samples.
 const NOT_OF_DATASETS: [&str; 7] = ["samples", "pid", "tid", "cpu", "cgroup", "time", "output"];
 
 const EXAMPLES: &str = "\
 Examples:
   whit export --format=pprof -o cpu.pb.gz
+  whit export --chains -i dumps.data -o small.data
   whit export --parquet lake -i monday.data -i tuesday.data
   whit query --dataset lake -c 'SELECT host, samples FROM recording'";
 
 /// Arguments of `whit export`.
 #[derive(clap::Args, Debug)]
-#[command(after_help = EXAMPLES, group = clap::ArgGroup::new("form").args(["format", "perf", "parquet"]).required(true))]
+#[command(after_help = EXAMPLES, group = clap::ArgGroup::new("form").args(["format", "perf", "chains", "parquet"]).required(true))]
 pub(crate) struct ExportArgs {
     #[command(flatten)]
     input: InputArgs,
@@ -55,10 +73,13 @@ pub(crate) struct ExportArgs {
     /// Write a recording for stock perf: not packed, not compressed
     #[arg(long, conflicts_with_all = OF_PROFILES, help_heading = heading::OUTPUT)]
     perf: bool,
+    /// Write a recording for stock perf whose stack dumps are call chains: unwound once, and much smaller
+    #[arg(long, conflicts_with_all = NOT_OF_CHAINS, help_heading = heading::OUTPUT)]
+    chains: bool,
     /// Add the tables of recordings to this dataset: Parquet files by host and date (docs/tables.md)
     #[arg(long, value_name = "FOLDER", conflicts_with_all = NOT_OF_DATASETS, help_heading = heading::OUTPUT)]
     parquet: Option<PathBuf>,
-    /// Output file, or '-' for standard output; with --perf a directory if the recording is a directory
+    /// Output file, or '-' for standard output; with --perf or --chains a directory if the recording is a directory
     #[arg(short = 'o', long, value_name = "FILE", required_unless_present = "parquet", help_heading = heading::OUTPUT)]
     output: Option<PathBuf>,
     /// Replace an existing output; in a dataset write a recording again that is there
@@ -83,6 +104,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<u8> {
     destination::check(&recording, output, args.force)?;
     match args.format {
         Some(format) => profile::run(args, format, &recording, output),
+        None if args.chains => chains::run(args, &recording, output),
         None => perf::run(&recording, output),
     }
 }

@@ -120,7 +120,7 @@ pub(super) struct Library {
 pub(super) struct Thread<'a> {
     pub(super) name: &'a str,
     pub(super) is_main_thread: bool,
-    pub(super) process_name: &'a str,
+    pub(super) process_name: String,
     pub(super) process_type: &'static str,
     pub(super) process_startup_time: f64,
     pub(super) process_shutdown_time: Option<f64>,

@@ -10,10 +10,12 @@ use whit_types::TimestampNs;
 
 /// How the profiler shows each kind of marker.
 pub(super) const SCHEMAS: &str = r#"[
-  {"name":"wait","tooltipLabel":"{marker.name}","tableLabel":"{marker.name}","chartLabel":"{marker.name}",
+  {"name":"wait","tooltipLabel":"{marker.name} {marker.data.class}","tableLabel":"{marker.name} {marker.data.class}",
+   "chartLabel":"{marker.name} {marker.data.class}",
    "display":["marker-chart","marker-table"],
    "description":"Time of a thread off the CPU, from a context switch to the next",
-   "fields":[{"key":"switches","label":"Switches","format":"integer"},
+   "fields":[{"key":"class","label":"Waits for","format":"string","searchable":true},
+             {"key":"switches","label":"Switches","format":"integer"},
              {"key":"waker","label":"Woken by","format":"string","searchable":true},
              {"key":"certain","label":"Certain","format":"string"}]},
   {"name":"sample","tooltipLabel":"{marker.name}","tableLabel":"{marker.name}","chartLabel":"{marker.name}",
@@ -59,6 +61,9 @@ impl Tables<'_, '_> {
             Activity::Mixed => "Short runs and waits",
         };
         let mut data = json!({ "type": "wait", "switches": span.count });
+        if let Some(class) = self.content.wait_class(span) {
+            data["class"] = class.name().into();
+        }
         if let Some((_, waker)) = span.woken {
             let thread = &self.content.profile.threads[waker.thread.index()];
             let by = self.content.thread_name(thread);

@@ -33,11 +33,11 @@ pub(crate) fn write(content: &Content<'_>, out: &mut dyn Write) -> Result<(), Ex
     put(out, &libraries(content))?;
     out.write_all(b",\"pages\":[],\"counters\":[],\"profilerOverhead\":[],\"threads\":[")?;
     let samples = Samples::by_thread(content);
-    for (position, thread) in threads.order.iter().enumerate() {
+    for (position, part) in threads.order.iter().enumerate() {
         if position > 0 {
             out.write_all(b",")?;
         }
-        put(out, &thread::build(content, *thread, &threads, &samples, position == 0))?;
+        put(out, &thread::build(content, *part, &threads, &samples, position == 0))?;
     }
     if threads.order.is_empty() {
         put(out, &thread::nothing(content))?;
@@ -56,7 +56,7 @@ fn meta<'a>(content: &Content<'a>, threads: &Threads) -> Meta<'a> {
     let main = content.main_event();
     let interval_ns = main.and_then(|event| content.interval_ns(event));
     let title = main.map_or("whit", |event| content.event_name(event));
-    let program = threads.order.first().map(|thread| &content.profile.threads[thread.index()]);
+    let program = threads.order.first().map(|part| &content.profile.threads[part.thread.index()]);
     let program = program.map_or("nothing", |thread| content.process_name(thread.pid));
     let notes = content.notes();
     Meta {

@@ -3,9 +3,10 @@
 use super::format::{SampleTable, Thread};
 use super::{category, ms};
 use crate::content::{Content, Moment};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
-use whit_profile::model::{DsoKind, FrameId, FunctionId, NodeId, ThreadId, ThreadInfo};
+use std::collections::BTreeMap;
+use whit_profile::model::{CgroupId, DsoKind, FrameId, FunctionId, NodeId, ThreadId, ThreadInfo};
 use whit_profile::switches::{Activity, TimelineSpan};
 use whit_types::{Pid, TimestampNs};
 
@@ -15,38 +16,81 @@ const MAX_ADDRESS: u64 = 1 << 53;
 /// The type of a resource that is a library.
 const RESOURCE_LIBRARY: u32 = 1;
 
+/// A thread in one cgroup, which is a thread of the profiler's.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(super) struct Part {
+    pub(super) thread: ThreadId,
+    cgroup: Option<CgroupId>,
+}
+
 /// The threads in the order in which the profiler lists them: processes by their samples, and in each the main thread
-/// first.
+/// first. A process in several cgroups is several processes.
 pub(super) struct Threads {
-    pub(super) order: Vec<ThreadId>,
-    /// Threads that stand for their process.
-    mains: Vec<ThreadId>,
+    pub(super) order: Vec<Part>,
+    /// Parts that stand for their process.
+    mains: FxHashSet<Part>,
+    /// The part of each thread that has its waits: the one with the most samples.
+    homes: FxHashSet<Part>,
+    /// Cgroups of each process, the one with the most samples first.
+    cgroups: FxHashMap<Pid, Vec<Option<CgroupId>>>,
 }
 
 impl Threads {
     pub(super) fn new(content: &Content<'_>) -> Threads {
         let threads = &content.profile.threads;
-        let mut of_thread = vec![0u64; threads.len()];
-        let mut of_process: FxHashMap<Pid, u64> = FxHashMap::default();
+        let mut of_part: BTreeMap<Part, u64> = BTreeMap::new();
+        let mut of_process: BTreeMap<(Pid, Option<CgroupId>), u64> = BTreeMap::new();
         for row in &content.profile.rows {
-            of_thread[row.thread.index()] += row.samples;
-            *of_process.entry(threads[row.thread.index()].pid).or_default() += row.samples;
+            let part = Part { thread: row.thread, cgroup: content.cgroup(row) };
+            *of_part.entry(part).or_default() += row.samples;
+            let pid = threads[row.thread.index()].pid;
+            *of_process.entry((pid, part.cgroup)).or_default() += row.samples;
         }
-        let mut order: Vec<ThreadId> = (0..threads.len() as u32).map(ThreadId).collect();
-        order.sort_by_key(|thread| {
-            let ThreadInfo { pid, tid, .. } = threads[thread.index()];
-            let of_process = of_process.get(&pid).copied().unwrap_or(0);
-            (Reverse(of_process), pid, tid.0 != pid.0, Reverse(of_thread[thread.index()]), tid)
+        let mut cgroups: FxHashMap<Pid, Vec<_>> = FxHashMap::default();
+        let mut by_weight: Vec<_> = of_process.iter().collect();
+        by_weight.sort_by_key(|(_, samples)| Reverse(**samples));
+        by_weight.iter().for_each(|((pid, of), _)| cgroups.entry(*pid).or_default().push(*of));
+        // Threads without samples have waits: they stand in the first cgroup of their process.
+        for thread in (0..threads.len() as u32).map(ThreadId) {
+            let any = Part { thread, cgroup: None };
+            if of_part.range(any..).next().is_none_or(|(part, _)| part.thread != thread) {
+                let of_process = cgroups.get(&threads[thread.index()].pid);
+                let cgroup = of_process.and_then(|all| all.first().copied()).flatten();
+                of_part.insert(Part { thread, cgroup }, 0);
+            }
+        }
+        let mut order: Vec<Part> = of_part.keys().copied().collect();
+        order.sort_by_key(|part| {
+            let ThreadInfo { pid, tid, .. } = threads[part.thread.index()];
+            let of_process = of_process.get(&(pid, part.cgroup)).copied().unwrap_or(0);
+            let process = (Reverse(of_process), pid, part.cgroup);
+            (process, tid.0 != pid.0, Reverse(of_part[part]), tid)
         });
-        let mut mains = order.clone();
-        mains.dedup_by_key(|thread| threads[thread.index()].pid);
-        Threads { order, mains }
+        let process = |part: &Part| (threads[part.thread.index()].pid, part.cgroup);
+        let mains = order.chunk_by(|a, b| process(a) == process(b)).map(|all| all[0]).collect();
+        let mut homes: FxHashMap<ThreadId, Part> = FxHashMap::default();
+        for part in of_part.keys() {
+            let home = homes.entry(part.thread).or_insert(*part);
+            if of_part[part] > of_part[home] {
+                *home = *part;
+            }
+        }
+        Threads { order, mains, homes: homes.into_values().collect(), cgroups }
+    }
+
+    /// The profiler's number of a process, which it tells processes apart by.
+    fn pid(&self, pid: Pid, cgroup: Option<CgroupId>) -> String {
+        let all = self.cgroups.get(&pid);
+        match all.and_then(|all| all.iter().position(|of| *of == cgroup)) {
+            None | Some(0) => pid.0.to_string(),
+            Some(position) => format!("{}.{position}", pid.0),
+        }
     }
 }
 
 /// The samples and stretches of time of each thread.
 pub(super) struct Samples<'a> {
-    moments: Vec<Vec<Moment<'a>>>,
+    moments: FxHashMap<Part, Vec<Moment<'a>>>,
     spans: Vec<Vec<&'a TimelineSpan>>,
     /// A source file of each function.
     files: Vec<&'a str>,
@@ -54,10 +98,11 @@ pub(super) struct Samples<'a> {
 
 impl<'a> Samples<'a> {
     pub(super) fn by_thread(content: &Content<'a>) -> Samples<'a> {
-        let count = content.profile.threads.len();
-        let (mut moments, mut spans) = (vec![Vec::new(); count], vec![Vec::new(); count]);
+        let mut moments: FxHashMap<Part, Vec<_>> = FxHashMap::default();
+        let mut spans = vec![Vec::new(); content.profile.threads.len()];
         for moment in content.moments() {
-            moments[moment.row.thread.index()].push(moment);
+            let part = Part { thread: moment.row.thread, cgroup: content.cgroup(moment.row) };
+            moments.entry(part).or_default().push(moment);
         }
         for span in content.switches.iter().flat_map(|switches| &switches.timeline.spans) {
             spans[span.thread.index()].push(span);
@@ -82,25 +127,31 @@ pub(super) struct Tables<'c, 'a> {
 /// Builds a thread; the first one has the markers of the whole recording.
 pub(super) fn build<'a>(
     content: &Content<'a>,
-    id: ThreadId,
+    part: Part,
     threads: &Threads,
     samples: &Samples<'a>,
     is_first: bool,
 ) -> Thread<'a> {
-    let info = &content.profile.threads[id.index()];
+    let info = &content.profile.threads[part.thread.index()];
     let mut tables = Tables::new(content, &samples.files);
-    let is_main = threads.mains.contains(&id);
-    tables.thread.is_main_thread = is_main;
-    tables.thread.process_name = content.process_name(info.pid);
+    tables.thread.is_main_thread = threads.mains.contains(&part);
+    let process = content.process_name(info.pid);
+    tables.thread.process_name = match part.cgroup {
+        Some(cgroup) => format!("{process} [{}]", content.cgroup_path(cgroup)),
+        None => process.to_owned(),
+    };
     tables.thread.name = content.thread_name(info);
-    tables.thread.pid = info.pid.0.to_string();
+    tables.thread.pid = threads.pid(info.pid, part.cgroup);
     tables.thread.tid = info.tid.0.to_string();
     if is_first {
         tables.notes();
     }
-    let spans = &samples.spans[id.index()];
+    let is_home = threads.homes.contains(&part);
+    let spans = samples.spans[part.thread.index()].as_slice();
+    let spans = if is_home { spans } else { &[] };
     spans.iter().for_each(|span| tables.wait(span));
-    tables.samples(&samples.moments[id.index()], spans);
+    let moments = samples.moments.get(&part).map_or(&[][..], Vec::as_slice);
+    tables.samples(moments, spans);
     tables.thread
 }
 
@@ -108,7 +159,7 @@ pub(super) fn build<'a>(
 pub(super) fn nothing<'a>(content: &Content<'a>) -> Thread<'a> {
     let mut tables = Tables::new(content, &[]);
     tables.thread.is_main_thread = true;
-    (tables.thread.name, tables.thread.process_name) = ("no samples", "no samples");
+    (tables.thread.name, tables.thread.process_name) = ("no samples", "no samples".to_owned());
     (tables.thread.pid, tables.thread.tid) = ("0".to_owned(), "0".to_owned());
     tables.notes();
     tables.thread

@@ -3,6 +3,7 @@
 //! Each packet is written as soon as it is made. Names and call stacks are interned in front of the samples that use
 //! them, since their sequence is read from the beginning.
 
+mod cgroups;
 mod sched;
 mod stacks;
 mod states;
@@ -11,13 +12,14 @@ use crate::content::{Content, EventUnit, Moment};
 use crate::proto::perfetto::{
     CounterDescriptor, DebugAnnotation, ExecutionContext, InternedData, NEEDS_STATE, PerfSample,
     PerfSampleDefaults, Process, ProcessTree, STATE_CLEARED, StackSample, TaskContext, Thread,
-    Timebase, Trace, TracePacket, TracePacketDefaults, TrackDescriptor, TrackEvent,
+    ThreadDescriptor, Timebase, Trace, TracePacket, TracePacketDefaults, TrackDescriptor,
+    TrackEvent,
 };
 use prost::Message;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
 use std::io::{self, Write};
-use whit_profile::model::EventId;
+use whit_profile::model::{EventId, ThreadId};
 use whit_types::{OutsideText, TimestampNs};
 
 /// Sequence of everything but samples.
@@ -28,8 +30,10 @@ const FIRST_SAMPLE_SEQUENCE: u32 = 16;
 /// Tracks of their own.
 const NOTES_TRACK: u64 = 0x7768_6974_0001;
 const LOSSES_TRACK: u64 = 0x7768_6974_0002;
-/// The track of each thread's states begins here.
-const FIRST_THREAD_TRACK: u64 = 0x7768_6974_0000_0000;
+/// The track of each thread, that of its waits and that of its cgroups begin here.
+const FIRST_THREAD_TRACK: u64 = 0x7768_6974_1000_0000;
+const FIRST_WAIT_TRACK: u64 = 0x7768_6974_2000_0000;
+const FIRST_CGROUP_TRACK: u64 = 0x7768_6974_3000_0000;
 
 const CATEGORY: &str = "whit";
 
@@ -57,16 +61,18 @@ pub(crate) fn write(
     form: SampleForm,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let mut writer = Writer { content, out, buffer: Vec::new() };
+    let described = FxHashSet::default();
+    let mut writer = Writer { content, out, buffer: Vec::new(), described };
     writer.processes()?;
     writer.notes()?;
     writer.losses()?;
-    if sched::is_told(content) {
+    let has_cpus = sched::is_told(content);
+    if has_cpus {
         sched::write(&mut writer)?;
-    } else {
-        states::write(&mut writer)?;
     }
+    states::write(&mut writer, has_cpus)?;
     let moments = content.moments();
+    cgroups::write(&mut writer, &moments)?;
     for (number, event) in content.sampled_events().into_iter().enumerate() {
         let sequence = FIRST_SAMPLE_SEQUENCE + number as u32;
         let of_event = moments.iter().filter(|moment| moment.row.event == event);
@@ -79,6 +85,8 @@ struct Writer<'c, 'a, 'o> {
     content: &'c Content<'a>,
     out: &'o mut dyn Write,
     buffer: Vec<u8>,
+    /// Threads whose track is described.
+    described: FxHashSet<ThreadId>,
 }
 
 impl<'a> Writer<'_, 'a, '_> {
@@ -120,8 +128,40 @@ impl<'a> Writer<'_, 'a, '_> {
         self.describe_track(TrackDescriptor {
             uuid: Some(uuid),
             name: Some(name.to_owned()),
-            thread: None,
+            ..TrackDescriptor::default()
         })
+    }
+
+    /// The track of a thread, below which its others stand.
+    fn thread_track(&mut self, thread: ThreadId) -> io::Result<u64> {
+        let uuid = FIRST_THREAD_TRACK + u64::from(thread.0);
+        if !self.described.insert(thread) {
+            return Ok(uuid);
+        }
+        let info = &self.content.profile.threads[thread.index()];
+        let name = self.content.thread_name(info).to_owned();
+        self.describe_track(TrackDescriptor {
+            uuid: Some(uuid),
+            thread: Some(ThreadDescriptor {
+                pid: Some(info.pid.0),
+                tid: Some(info.tid.0),
+                thread_name: Some(name),
+            }),
+            ..TrackDescriptor::default()
+        })?;
+        Ok(uuid)
+    }
+
+    /// A track below that of a thread.
+    fn child_track(&mut self, first: u64, thread: ThreadId, name: &str) -> io::Result<u64> {
+        let (parent_uuid, uuid) = (self.thread_track(thread)?, first + u64::from(thread.0));
+        self.describe_track(TrackDescriptor {
+            uuid: Some(uuid),
+            name: Some(name.to_owned()),
+            parent_uuid: Some(parent_uuid),
+            ..TrackDescriptor::default()
+        })?;
+        Ok(uuid)
     }
 
     fn describe_track(&mut self, descriptor: TrackDescriptor) -> io::Result<()> {
@@ -134,19 +174,33 @@ impl<'a> Writer<'_, 'a, '_> {
         &mut self,
         track: u64,
         name: &str,
-        (from, to): (TimestampNs, TimestampNs),
+        times: (TimestampNs, TimestampNs),
     ) -> io::Result<()> {
-        for (kind, time) in [(SLICE_BEGIN, from), (SLICE_END, to)] {
-            let event = TrackEvent {
-                kind: Some(kind),
-                track_uuid: Some(track),
-                categories: vec![CATEGORY.to_owned()],
-                name: (kind == SLICE_BEGIN).then(|| name.to_owned()),
-                ..TrackEvent::default()
-            };
-            self.track_event(time, event)?;
-        }
-        Ok(())
+        self.annotated_slice(track, name, times, Vec::new())
+    }
+
+    fn annotated_slice(
+        &mut self,
+        track: u64,
+        name: &str,
+        (from, to): (TimestampNs, TimestampNs),
+        debug_annotations: Vec<DebugAnnotation>,
+    ) -> io::Result<()> {
+        let begin = TrackEvent {
+            debug_annotations,
+            kind: Some(SLICE_BEGIN),
+            track_uuid: Some(track),
+            categories: vec![CATEGORY.to_owned()],
+            name: Some(name.to_owned()),
+        };
+        let end = TrackEvent {
+            kind: Some(SLICE_END),
+            track_uuid: Some(track),
+            categories: vec![CATEGORY.to_owned()],
+            ..TrackEvent::default()
+        };
+        self.track_event(from, begin)?;
+        self.track_event(to, end)
     }
 
     fn track_event(&mut self, time: TimestampNs, event: TrackEvent) -> io::Result<()> {
@@ -159,6 +213,7 @@ impl<'a> Writer<'_, 'a, '_> {
         let annotation = |(key, text): (&str, String)| DebugAnnotation {
             name: Some(key.to_owned()),
             string_value: Some(text),
+            ..DebugAnnotation::default()
         };
         let mut notes: Vec<_> =
             self.content.notes().into_iter().map(|note| (note.key, note.text)).collect();

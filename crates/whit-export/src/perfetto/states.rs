@@ -1,48 +1,41 @@
-//! The states of threads as slices of tracks of their own, where the recording does not say on which CPUs they ran.
+//! The states of threads as slices of tracks of their own. Where the tracks of CPUs have the runs, waits alone.
 
-use super::{FIRST_THREAD_TRACK, Writer};
-use crate::proto::perfetto::{ThreadDescriptor, TrackDescriptor};
+use super::{FIRST_WAIT_TRACK, Writer};
+use std::borrow::Cow;
 use std::io;
-use whit_profile::model::ThreadId;
 use whit_profile::switches::{Activity, TimelineSpan};
 use whit_types::TimestampNs;
 
 /// Writes a track for each thread that has switches.
-pub(super) fn write(writer: &mut Writer<'_, '_, '_>) -> io::Result<()> {
+pub(super) fn write(writer: &mut Writer<'_, '_, '_>, has_cpus: bool) -> io::Result<()> {
     let Some(switches) = writer.content.switches else { return Ok(()) };
     for of_thread in switches.timeline.spans.chunk_by(|a, b| a.thread == b.thread) {
-        let track = writer.thread_track(of_thread[0].thread)?;
-        for span in of_thread {
+        let mut track = None;
+        let is_shown = |span: &&TimelineSpan| !has_cpus || span.activity == Activity::Waiting;
+        for span in of_thread.iter().filter(is_shown) {
+            let track = match track {
+                Some(track) => track,
+                None if has_cpus => {
+                    *track.insert(writer.child_track(FIRST_WAIT_TRACK, span.thread, "waits")?)
+                }
+                None => *track.insert(writer.thread_track(span.thread)?),
+            };
             let end = TimestampNs(span.start.0.saturating_add(span.duration_ns));
-            writer.slice(track, state(span), (span.start, end))?;
+            let state = writer.state(span);
+            writer.slice(track, &state, (span.start, end))?;
         }
     }
     Ok(())
 }
 
-fn state(span: &TimelineSpan) -> &'static str {
-    match span.activity {
-        Activity::Running => "Running",
-        Activity::Preempted => "Preempted",
-        Activity::Waiting => "Waiting",
-        Activity::Mixed => "Short runs and waits",
-    }
-}
-
 impl Writer<'_, '_, '_> {
-    fn thread_track(&mut self, thread: ThreadId) -> io::Result<u64> {
-        let uuid = FIRST_THREAD_TRACK + u64::from(thread.0);
-        let info = &self.content.profile.threads[thread.index()];
-        let name = self.content.thread_name(info).to_owned();
-        self.describe_track(TrackDescriptor {
-            uuid: Some(uuid),
-            name: None,
-            thread: Some(ThreadDescriptor {
-                pid: Some(info.pid.0),
-                tid: Some(info.tid.0),
-                thread_name: Some(name),
-            }),
-        })?;
-        Ok(uuid)
+    fn state(&self, span: &TimelineSpan) -> Cow<'static, str> {
+        match (span.activity, self.content.wait_class(span)) {
+            (_, Some(class)) => format!("Waiting: {}", class.name()).into(),
+            (Activity::Running, _) => "Running".into(),
+            (Activity::Preempted, _) => "Preempted".into(),
+            (Activity::Waiting, _) => "Waiting".into(),
+            (Activity::Mixed, _) => "Short runs and waits".into(),
+        }
     }
 }

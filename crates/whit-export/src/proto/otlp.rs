@@ -1,4 +1,4 @@
-//! `opentelemetry.proto.profiles.v1development` of opentelemetry-proto 1.9, with the messages of `common` and `resource`
+//! `opentelemetry.proto.profiles.v1development` of opentelemetry-proto 1.9 to 1.11, with the messages of `common` and `resource`
 //! that it needs. The signal is Alpha: field numbers may change in later versions.
 
 use prost::{Message, Oneof};

@@ -128,6 +128,8 @@ pub(crate) struct TrackDescriptor {
     pub(crate) name: Option<String>,
     #[prost(message, optional, tag = "4")]
     pub(crate) thread: Option<ThreadDescriptor>,
+    #[prost(uint64, optional, tag = "5")]
+    pub(crate) parent_uuid: Option<u64>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -157,6 +159,8 @@ pub(crate) struct TrackEvent {
 
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct DebugAnnotation {
+    #[prost(uint64, optional, tag = "3")]
+    pub(crate) uint_value: Option<u64>,
     #[prost(string, optional, tag = "6")]
     pub(crate) string_value: Option<String>,
     #[prost(string, optional, tag = "10")]

@@ -17,7 +17,7 @@ pub(super) fn run(
     out: &mut dyn Write,
     summary: &mut ScriptSummary,
 ) -> Result<(), ScriptError> {
-    let mut stops = StopCounts::default();
+    let mut stops = StopCounts::of_chained(&work.recording.features);
     let mut shown_since = ShownSince::new(work);
     let mut switches = SwitchState::new(work.format.switches());
     let fill = |job: &mut Job| {
@@ -34,8 +34,8 @@ pub(super) fn run(
     };
     let take = |job: &mut Job| {
         summary.samples += job.formatted;
-        stops.unreadable_samples += job.unreadable;
-        stops.foreign_stacks += job.foreign_stacks;
+        stops.unreadable_samples = stops.unreadable_samples.saturating_add(job.unreadable);
+        stops.foreign_stacks = stops.foreign_stacks.saturating_add(job.foreign_stacks);
         Ok::<_, ScriptError>(out.write_all(&job.text)?)
     };
     in_turn(work.options.threads, |_| Worker::new(work), fill, take)?;

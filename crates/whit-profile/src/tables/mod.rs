@@ -24,7 +24,7 @@ use crate::progress::Progress;
 use crate::ring_losses::RecordedCpus;
 use crate::stack_table::StackTable;
 use crate::stream_plan::BlockTimes;
-use crate::switches::{IntervalStream, Losses, Roles, all_losses};
+use crate::switches::{IntervalStream, Losses, Roles, WaitClass, all_losses};
 use crate::tables::dimensions::Dimensions;
 use crate::warning::Warning;
 use std::sync::Mutex;
@@ -205,6 +205,17 @@ impl TableSource {
     /// A call site by its number.
     pub fn callsite(&self, callsite: u32) -> Option<CallsiteRow> {
         self.stacks.callsite(callsite)
+    }
+
+    /// The class of a wait; with the stack left out, that of a voluntary one is unknown.
+    pub fn wait_class(&self, wait: &WaitRow) -> WaitClass {
+        match wait.kind {
+            WaitKind::Sync => wait
+                .callsite
+                .map_or(WaitClass::Unknown, |callsite| self.stacks.wait_class(callsite)),
+            WaitKind::Preempt => WaitClass::Preempted,
+            WaitKind::New => WaitClass::New,
+        }
     }
 
     /// Whether all call sites and frames have their numbers.

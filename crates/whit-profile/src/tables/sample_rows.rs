@@ -171,7 +171,7 @@ impl TableSource {
         let workers = options.threads.max(1);
         let mut numbers: Vec<Vec<u32>> = vec![Vec::new(); workers];
         let mut sums = vec![(0, 0, 0); workers];
-        let mut stops = StopCounts::default();
+        let mut stops = StopCounts::of_chained(&recording.features);
         let take_job = |job: &mut Job| {
             let numbers = &mut numbers[job.worker];
             self.stacks.adopt(numbers, &mut job.new_nodes);

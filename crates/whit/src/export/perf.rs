@@ -42,19 +42,27 @@ pub(super) fn run(recording: &Recording, output: &Path) -> Result<u8> {
         Form::File | Form::Pipe => file(recording, output, beside, &mut advance),
     };
     progress.finish();
-    let written = written.map_err(|error| {
-        let advice = format!("{} was not written{}", output.display(), way_out(&error));
-        error.context(advice)
-    })?;
+    let written = written.map_err(|error| with_advice(output, error))?;
     for broken in written.iter().filter_map(|part| part.broken.as_ref()) {
         message::error(broken);
     }
     let records: u64 = written.iter().map(|part| part.records).sum();
     let bytes: u64 = written.iter().map(|part| part.bytes).sum();
+    tell(records, bytes, output)
+}
+
+/// Says the number of records and their bytes.
+pub(super) fn tell(records: u64, bytes: u64, output: &Path) -> Result<u8> {
     let mib = bytes as f64 / f64::from(1 << 20);
     let output = output.display();
     output::line(format_args!("[ whit export: {records} records, {mib:.1} MiB in {output} ]"))?;
     Ok(0)
+}
+
+/// An error with its remedy.
+pub(super) fn with_advice(output: &Path, error: anyhow::Error) -> anyhow::Error {
+    let advice = format!("{} was not written{}", output.display(), way_out(&error));
+    error.context(advice)
 }
 
 /// Writes under a temporary name: an existing file stays if this fails.
@@ -64,10 +72,9 @@ fn file(
     beside: &Path,
     advance: &mut dyn FnMut(u64),
 ) -> Result<Vec<Exported>> {
-    let mut new = NamedTempFile::new_in(beside)?;
-    let written = export::write_first(recording, buffered(new.as_file_mut()), advance)?;
-    new.persist(output)?;
-    Ok(vec![written])
+    whole_file(output, beside, |file| {
+        Ok(vec![export::write_first(recording, buffered(file), advance)?])
+    })
 }
 
 fn directory(
@@ -76,13 +83,37 @@ fn directory(
     beside: &Path,
     advance: &mut dyn FnMut(u64),
 ) -> Result<Vec<Exported>> {
+    whole_directory(output, beside, |folder| {
+        let mut data = File::create(folder.join(DATA))?;
+        let mut written = vec![export::write_first(recording, buffered(&mut data), advance)?];
+        for (number, stream) in recording.streams.iter().enumerate().skip(1) {
+            let mut part = File::create(folder.join(part_name(number)))?;
+            written.push(export::write_part(stream, buffered(&mut part), advance)?);
+        }
+        Ok(written)
+    })
+}
+
+/// Writes a file under a temporary name: an existing one stays if this fails.
+pub(super) fn whole_file<T>(
+    output: &Path,
+    beside: &Path,
+    fill: impl FnOnce(&mut File) -> Result<T>,
+) -> Result<T> {
+    let mut new = NamedTempFile::new_in(beside)?;
+    let written = fill(new.as_file_mut())?;
+    new.persist(output)?;
+    Ok(written)
+}
+
+/// Fills a directory that has its name when it is whole.
+pub(super) fn whole_directory<T>(
+    output: &Path,
+    beside: &Path,
+    fill: impl FnOnce(&Path) -> Result<T>,
+) -> Result<T> {
     let new = TempDir::new_in(beside)?;
-    let mut data = File::create(new.path().join("data"))?;
-    let mut written = vec![export::write_first(recording, buffered(&mut data), advance)?];
-    for (number, stream) in recording.streams.iter().skip(1).enumerate() {
-        let mut part = File::create(new.path().join(format!("data.{number}")))?;
-        written.push(export::write_part(stream, buffered(&mut part), advance)?);
-    }
+    let written = fill(new.path())?;
     if output.is_dir() {
         remove_recording(output)?;
     }
@@ -92,6 +123,14 @@ fn directory(
     Ok(written)
 }
 
-fn buffered(file: &mut File) -> BufWriter<&mut File> {
+/// The file of a directory's first stream.
+pub(super) const DATA: &str = "data";
+
+/// The file of another stream of a directory, by its number among all streams.
+pub(super) fn part_name(stream: usize) -> String {
+    format!("data.{}", stream - 1)
+}
+
+pub(super) fn buffered(file: &mut File) -> BufWriter<&mut File> {
     BufWriter::with_capacity(WRITE_BYTES, file)
 }

@@ -4,10 +4,13 @@
 //! sums of each function compared. A consumer that is not installed is skipped by name (`scripts/setup.sh test`
 //! installs them).
 
+mod cgroups;
 pub(crate) mod consumers;
 mod files;
 mod firefox;
+mod order;
 mod pprof;
 mod readers;
 pub(crate) mod recordings;
 pub(crate) mod sums;
+mod waits;

@@ -15,6 +15,7 @@ mod blocked;
 mod brief;
 mod by_name;
 mod cgroups;
+mod chained;
 mod chains;
 mod control_characters;
 mod deferred_chains;

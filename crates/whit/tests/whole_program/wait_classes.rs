@@ -11,7 +11,8 @@ use crate::support::{Skip, check, probe};
 /// Threads of the program with a class in their name.
 const WAYS: usize = 17;
 
-fn recorded(data: &Path, dir: &Path) -> Result<(), Skip> {
+/// Records the program, whose tables are made in `dir`.
+pub(crate) fn recorded(data: &Path, dir: &Path) -> Result<(), Skip> {
     probe::bpf_stacks()?;
     let mut program = command(workload("wait_classes")?);
     let program = program.arg(dir).args(["--milliseconds", "500"]);

@@ -46,3 +46,12 @@ pub(super) fn node(name: &str, script: &str) -> Result<Command, Skip> {
     node.arg(script);
     Ok(node)
 }
+
+/// A reader of OTLP profiles over the Go module that OpenTelemetry publishes.
+pub(super) fn go_otlp() -> Result<Command, Skip> {
+    let reader = installed("read-otlp");
+    if !reader.exists() {
+        return Err(Skip("the Go module of OTLP profiles is not installed here".to_owned()));
+    }
+    Ok(command(reader))
+}

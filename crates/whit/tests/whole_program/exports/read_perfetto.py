@@ -10,6 +10,23 @@ with open(sys.argv[1], "rb") as file:
 tables, names, counts, events, notes = {}, {}, {}, {}, {}
 running, on_cpu, losses = {}, {}, 0
 switches = []
+tracks, slices, cgroups, waits = {}, {}, {}, {}
+
+
+def slice_of(time, event):
+    """Slices of a track follow each other: begin, end, begin, end."""
+    if event.type == event.TYPE_SLICE_BEGIN:
+        assert event.track_uuid not in slices, event
+        slices[event.track_uuid] = (time, event.name)
+        for annotation in event.debug_annotations:
+            name, _, what = annotation.name.rpartition(" ")
+            sum_of = cgroups.setdefault(name, {}).setdefault(event.name, [0, 0])
+            sum_of[["samples", "period"].index(what)] += annotation.uint_value
+    if event.type == event.TYPE_SLICE_END:
+        begin, name = slices.pop(event.track_uuid)
+        state, _, wait = name.partition(": ")
+        if state == "Waiting":
+            waits[wait] = waits.get(wait, 0) + time - begin
 
 
 def sample(packet, stack, name, weight):
@@ -41,9 +58,16 @@ for packet in trace.packet:
         weight = this.timebase_count - counts.get(key, 0)
         counts[key] = this.timebase_count
         sample(packet, this.callstack_iid, names[sequence], weight)
+    if packet.HasField("track_descriptor"):
+        this = packet.track_descriptor
+        assert this.uuid not in tracks and this.parent_uuid in {0, *tracks}, this
+        tracks[this.uuid] = this.name
     if packet.HasField("track_event"):
+        assert packet.track_event.track_uuid in tracks
+        slice_of(packet.timestamp, packet.track_event)
         for annotation in packet.track_event.debug_annotations:
-            notes[annotation.name] = annotation.string_value
+            if annotation.HasField("string_value"):
+                notes[annotation.name] = annotation.string_value
         losses += packet.track_event.name == "Lost records"
     bundle = packet.ftrace_events
     switches += [(event.timestamp, bundle.cpu, event.sched_switch) for event in bundle.event if event.HasField("sched_switch")]
@@ -60,4 +84,5 @@ for time, cpu, switch in sorted(switches, key=lambda entry: entry[0]):
     last[cpu] = (time, switch.next_pid)
 # Runs that go on to the end of the recording have no end.
 open_runs = {str(pid): time for time, pid in last.values() if pid > 0}
-json.dump({"events": events, "notes": notes, "losses": losses, "on_cpu": on_cpu, "open": open_runs}, sys.stdout)
+assert not slices, "a slice without an end"
+json.dump({"events": events, "cgroups": cgroups, "waits": waits, "notes": notes, "losses": losses, "on_cpu": on_cpu, "open": open_runs}, sys.stdout)

@@ -12,7 +12,7 @@ use crate::support::tools::{record, text, whit, workload};
 use crate::support::{Skip, check, probe};
 
 /// The findings of a reader in a file.
-fn read(script: &str, file: &Path, more: &[&Path]) -> Result<Value, Skip> {
+pub(super) fn read(script: &str, file: &Path, more: &[&Path]) -> Result<Value, Skip> {
     let printed = text(consumers::python(script)?.arg(file).args(more));
     Ok(serde_json::from_str(&printed).expect("JSON"))
 }
@@ -46,6 +46,22 @@ fn assert_format(format: &str, script: &str, more: &[&Path]) -> Result<(), Skip>
 #[test]
 fn otlp_has_the_sums_of_the_report() {
     check("exports_otlp", || assert_format("otlp", "read_otlp.py", &[]));
+}
+
+/// Each field has the number and the type that the published module has for it.
+#[test]
+fn the_go_module_of_otlp_reads_the_sums_of_the_report() {
+    check("exports_otlp_in_go", || {
+        consumers::go_otlp()?;
+        let folder = tempfile::tempdir().expect("make a directory");
+        for example in recordings::all(&folder) {
+            let file = example.export("otlp", folder.path());
+            let printed = text(consumers::go_otlp()?.arg(file));
+            let found = serde_json::from_str(&printed).expect("JSON");
+            assert_as_reported(&example, &found);
+        }
+        Ok(())
+    });
 }
 
 #[test]

@@ -42,7 +42,7 @@ impl Example {
     }
 }
 
-fn golden(name: &'static str) -> Example {
+pub(super) fn golden(name: &'static str) -> Example {
     let folder = repository().join("tests/recordings/golden");
     let root = folder.join("root").display().to_string();
     let path = folder.join(name).join("recording.data");

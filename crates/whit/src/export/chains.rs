@@ -1,0 +1,110 @@
+//! `whit export --chains`: the recording with call chains in the place of stack dumps.
+
+use super::ExportArgs;
+use super::destination::beside;
+use super::perf::{DATA, buffered, part_name, tell, whole_directory, whole_file, with_advice};
+use crate::message;
+use crate::progress::LoadProgress;
+use anyhow::Result;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use whit_perfdata::chained::chained_events;
+use whit_perfdata::export;
+use whit_perfdata::reader::{Form, Recording};
+use whit_perfdata::writer::FileWriter;
+use whit_profile::{Chained, LoadOptions, write_chained};
+use whit_view::warning::warning_text;
+
+/// Bytes of a stream that are written at once.
+const WRITE_BYTES: usize = 1 << 20;
+
+/// Writes the recording.
+pub(super) fn run(args: &ExportArgs, recording: &Recording, output: &Path) -> Result<u8> {
+    let options = args.load.symbols.options(recording);
+    let beside = beside(output);
+    let progress = LoadProgress::new("writing", false);
+    let update = |done, total| progress.update(done, total);
+    let fill =
+        |data: &mut File, parts: &mut Parts| write(recording, &options, data, parts, &update);
+    let written = match recording.form {
+        Form::Directory => whole_directory(output, beside, |folder| {
+            let mut parts = Parts::create(folder, recording.streams.len())?;
+            fill(&mut File::create(folder.join(DATA))?, &mut parts)
+        }),
+        Form::File | Form::Pipe => {
+            whole_file(output, beside, |data| fill(data, &mut Parts::default()))
+        }
+    };
+    progress.finish();
+    let written = written.map_err(|error| with_advice(output, error))?;
+    // Reports say when the original was written. Without that, they say the time of the export.
+    if let Ok(modified) = recording.path.metadata().and_then(|original| original.modified()) {
+        let _ = File::open(output).and_then(|new| new.set_modified(modified));
+    }
+    written.warnings.iter().map(warning_text).for_each(message::error);
+    if written.samples == 0 {
+        message::note(
+            "no stack was dumped: the call chains are those of the recorder, as --perf writes them",
+        );
+    }
+    tell(written.records, written.bytes, output)
+}
+
+fn write(
+    recording: &Recording,
+    options: &LoadOptions,
+    data: &mut File,
+    parts: &mut Parts,
+    update: &(dyn Fn(u64, u64) + Sync),
+) -> Result<Chained> {
+    let events = chained_events(&recording.events);
+    let mut file = FileWriter::create(buffered(data), &events)?;
+    let is_pipe = recording.form == Form::Pipe;
+    let mut put = |stream, records: &[u8]| match stream {
+        0 if is_pipe => file.append(&export::without_description(records)),
+        0 => file.append(records),
+        _ => parts.append(stream, records),
+    };
+    let written = write_chained(recording, options, update, &mut put)?;
+    let mut features = export::features(recording, &events);
+    if written.samples > 0 || features.unwound().is_some() {
+        features.set_unwound(&written.unwound);
+    }
+    drop(file.finish(&features)?);
+    parts.finish()?;
+    Ok(written)
+}
+
+/// The further streams of a directory, which are written one behind the other.
+#[derive(Default)]
+struct Parts {
+    folder: PathBuf,
+    open: Option<(usize, BufWriter<File>)>,
+}
+
+impl Parts {
+    /// Empty files: a stream without records has one, too.
+    fn create(folder: &Path, streams: usize) -> io::Result<Parts> {
+        for stream in 1..streams {
+            File::create(folder.join(part_name(stream)))?;
+        }
+        Ok(Parts { folder: folder.to_owned(), open: None })
+    }
+
+    fn append(&mut self, stream: usize, records: &[u8]) -> io::Result<()> {
+        if let Some((open, file)) = &mut self.open
+            && *open == stream
+        {
+            return file.write_all(records);
+        }
+        self.finish()?;
+        let file = File::create(self.folder.join(part_name(stream)))?;
+        let (_, file) = self.open.insert((stream, BufWriter::with_capacity(WRITE_BYTES, file)));
+        file.write_all(records)
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.open.take().map_or(Ok(()), |(_, mut file)| file.flush())
+    }
+}
