@@ -14,6 +14,7 @@ mod setup;
 mod stacks;
 mod stat;
 mod switches;
+mod top;
 mod vpmu;
 
 use std::fs::OpenOptions;
@@ -63,6 +64,8 @@ enum What {
     Stat(stat::StatArgs),
     /// Compare ways to record every context switch with its stack: slowdown, losses, sizes
     Switches(switches::SwitchesArgs),
+    /// Compare `whit top` with `perf top` on a terminal: CPU time and memory
+    Top(top::TopArgs),
     /// Compare ways of backing a guest's PMU with this machine's events
     Vpmu(vpmu::VpmuArgs),
 }
@@ -95,6 +98,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<i32> {
         What::Stacks(args) => stacks::run(args),
         What::Stat(args) => stat::run(args),
         What::Switches(args) => switches::run(args),
+        What::Top(args) => top::run(args),
         What::Vpmu(args) => vpmu::run(args),
     }
 }

@@ -13,6 +13,7 @@
 //! [`stacks`] is behind `whit bench stacks`: whether stacks unwound in the kernel are right.
 //! [`diff`](mod@diff) is behind `whit bench diff`: whether verdicts and intervals are right.
 //! [`switches`] is behind `whit bench switches`: what every context switch with its stack costs.
+//! [`top`] is behind `whit bench top`: the cost of a live picture.
 //! [`pmu`] is behind `whit bench pmi`, `lbr` and `sched`: what driving a PMU costs.
 //! [`vpmu`] is behind `whit bench vpmu`: what a guest waits for its virtual PMU.
 //!
@@ -43,6 +44,7 @@ pub mod setup;
 pub mod stacks;
 pub mod switches;
 pub mod system;
+pub mod top;
 mod turns;
 pub mod vpmu;
 

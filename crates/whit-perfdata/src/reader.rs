@@ -4,6 +4,7 @@ mod defect;
 mod pipe;
 
 pub use defect::RecordingDefect;
+pub use pipe::event_of_attr_record;
 
 use crate::attr::{Attr, pmu_type};
 use crate::bytes::Cursor;

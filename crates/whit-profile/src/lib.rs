@@ -116,6 +116,6 @@ pub use facets::{
 pub use load::{load, load_code, load_with_code};
 pub use machine::ThisMachine;
 pub use merge::merge;
-pub use options::{Counted, LoadOptions, MAX_SINGLES, SinglesWanted};
+pub use options::{Counted, KeptSymbols, LoadOptions, MAX_SINGLES, SinglesWanted};
 pub use sample_filter::tells_cgroups;
 pub use tracepoints::Tracepoints;

@@ -10,6 +10,8 @@ use whit_perfdata::stream::Stream;
 pub struct ThisMachine {
     /// Its name.
     pub hostname: String,
+    /// The recording is still being made: no file was changed after it.
+    pub is_live: bool,
 }
 
 /// The machine that was recorded.
@@ -28,7 +30,7 @@ impl RecordedMachine {
         let name = recording.features.string(Feature::HOSTNAME);
         RecordedMachine {
             is_this: name.as_deref() == Some(&this.hostname),
-            recorded_until_ns: written_ns(recording),
+            recorded_until_ns: written_ns(recording).filter(|_| !this.is_live),
         }
     }
 }

@@ -5,7 +5,9 @@ use crate::facets::WantedFacets;
 use crate::machine::ThisMachine;
 use crate::parallelism::set::ParallelismOf;
 use crate::time_filter::TimeFilter;
-use whit_symbolize::SymbolizerConfig;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use whit_symbolize::{Symbolizer, SymbolizerConfig};
 use whit_types::{CpuId, Pid, Tid};
 
 /// Samples up to which [`SinglesWanted::Few`] keeps each.
@@ -78,6 +80,36 @@ pub struct LoadOptions {
     /// This machine: where it made the recording, files are told from others at their paths by their numbers,
     /// and opened through processes that still run. `None` takes files by their paths.
     pub machine: Option<ThisMachine>,
+    /// Binaries and the kernel's symbols that earlier loads opened. For recordings of one kernel alone.
+    pub kept_symbols: Option<KeptSymbols>,
+}
+
+/// Files that are kept between two loads.
+const KEPT_FILES_MAX: usize = 512;
+
+/// Symbols that one load opens and the next ones use.
+#[derive(Clone, Default)]
+pub struct KeptSymbols(Arc<Mutex<Option<Arc<Symbolizer>>>>);
+
+impl KeptSymbols {
+    pub(crate) fn symbolizer(&self, config: SymbolizerConfig) -> Arc<Symbolizer> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.get_or_insert_with(|| Arc::new(Symbolizer::new(config))).clone()
+    }
+
+    /// Lets symbols go that may have changed, and all files where there are many. Called now and then, it bounds memory.
+    pub fn trim(&self) {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(symbolizer) = &*kept {
+            symbolizer.forget_beyond(KEPT_FILES_MAX);
+        }
+    }
+}
+
+impl fmt::Debug for KeptSymbols {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeptSymbols").finish_non_exhaustive()
+    }
 }
 
 impl LoadOptions {
@@ -101,6 +133,7 @@ impl LoadOptions {
             max_stack: DEFAULT_MAX_STACK,
             symbols,
             machine: None,
+            kept_symbols: None,
         }
     }
 

@@ -116,7 +116,10 @@ pub(crate) fn prepare_with(
     let mut config = options.symbols.clone();
     config.kernel.reference = kernel_reference(recording);
     config.kernel.build_id = kernel_build_id(&recording.features).or(config.kernel.build_id);
-    let symbolizer = Arc::new(Symbolizer::new(config));
+    let symbolizer = match &options.kept_symbols {
+        Some(kept) => kept.symbolizer(config),
+        None => Arc::new(Symbolizer::new(config)),
+    };
     let wants_names = options.names_kernel && has_kernel_samples(recording);
     let kernel_load = if options.threads > 1 && wants_names {
         KernelLoad::start(symbolizer.clone())

@@ -51,6 +51,16 @@ impl Symbolizer {
         slot.get_or_init(load).clone()
     }
 
+    /// Lets binaries go, for a process that names code for days. Names of compiled code grow while its process runs, so
+    /// these are read anew; files beyond `most` go too. The kernel's symbols stay.
+    pub fn forget_beyond(&self, most: usize) {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        opened.retain(|spec, _| !matches!(spec.kind, DsoKind::PerfMap | DsoKind::JitDump));
+        if opened.len() > most {
+            opened.retain(|spec, _| spec.kind == DsoKind::Kernel);
+        }
+    }
+
     /// The code of the recorded kernel.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! Name of this machine, and size of its pages.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::StatVfsMountFlags;
 
@@ -40,6 +40,29 @@ pub fn pid() -> i32 {
 /// This thread's id.
 pub fn thread_id() -> i32 {
     rustix::thread::gettid().as_raw_nonzero().get()
+}
+
+/// Whether there is a process with this id, of whichever user.
+pub fn is_running(pid: i32) -> bool {
+    let Some(pid) = rustix::process::Pid::from_raw(pid) else { return false };
+    rustix::process::test_kill_process(pid) != Err(Errno::SRCH)
+}
+
+/// Asks a process to end (`SIGTERM`).
+///
+/// # Errors
+/// It is another user's, or gone.
+pub fn terminate(pid: i32) -> Result<(), Errno> {
+    let pid = rustix::process::Pid::from_raw(pid).ok_or(Errno::SRCH)?;
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM)
+}
+
+/// A file in memory, which vanishes with its last descriptor.
+///
+/// # Errors
+/// There are too many descriptors.
+pub fn memory_file(name: &str) -> Result<OwnedFd, Errno> {
+    rustix::fs::memfd_create(name, rustix::fs::MemfdFlags::CLOEXEC)
 }
 
 /// Whether the text of `/proc/PID/uid_map` is that of the initial user namespace, which has the

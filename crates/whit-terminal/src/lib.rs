@@ -25,6 +25,7 @@ mod draw;
 mod flame_view;
 mod help;
 mod input;
+mod live;
 mod prompt;
 mod session;
 mod source;
@@ -38,6 +39,7 @@ mod waits_view;
 mod tests;
 
 pub use input::{Input, Key};
-pub use session::{TerminalError, run};
+pub use live::{Feed, News, Status};
+pub use session::{TerminalError, run, run_live};
 pub use source::{CodeText, Function, Progress, Source, Waits};
 pub use state::{Begin, Request, State, View};

@@ -2,6 +2,7 @@
 
 use crate::draw::{draw, draw_progress};
 use crate::input::Input;
+use crate::live::{Feed, News};
 use crate::source::Source;
 use crate::state::{Answer, Begin, Request, State};
 use ratatui::Terminal;
@@ -19,6 +20,8 @@ use std::time::Duration;
 
 /// Between two drawings of a progress bar.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
+/// Between two looks for news.
+const NEWS_INTERVAL: Duration = Duration::from_millis(200);
 /// Bytes of a screen: it reaches the terminal in few writes.
 const SCREEN_BYTES: usize = 1 << 16;
 
@@ -54,32 +57,71 @@ impl Drop for Taken {
 /// # Errors
 /// The terminal cannot be read or written.
 pub fn run(begin: Begin, source: &dyn Source) -> Result<(), TerminalError> {
+    show(State::new(begin), source, None)
+}
+
+/// Shows the interface of a recording that goes on, until the user or a signal ends it.
+///
+/// # Errors
+/// The terminal cannot be read or written.
+pub fn run_live(
+    begin: Begin,
+    source: &dyn Source,
+    feed: &mut dyn Feed,
+) -> Result<(), TerminalError> {
     let mut state = State::new(begin);
+    state.set_live();
+    show(state, source, Some(feed))
+}
+
+fn show(
+    mut state: State,
+    source: &dyn Source,
+    mut feed: Option<&mut dyn Feed>,
+) -> Result<(), TerminalError> {
     let _taken = Taken::take()?;
     let out = BufWriter::with_capacity(SCREEN_BYTES, io::stdout());
     let mut screen = Terminal::new(CrosstermBackend::new(out))?;
     let size = screen.size()?;
     state.handle(Input::Resize { width: size.width, height: size.height });
-    let mut next = None;
+    let (mut next, mut is_asked) = (None, true);
     loop {
         match next.take() {
             Some(Request::Quit) => return Ok(()),
-            Some(request) => answer(&mut state, &mut screen, source, &request)?,
+            Some(Request::Zero) => feed.iter_mut().for_each(|feed| feed.zero()),
+            Some(request) => answer(&mut state, &mut screen, source, &request, is_asked)?,
             None => {}
         }
         screen.draw(|frame| draw(&state, frame.area(), frame.buffer_mut()))?;
-        if let Some(input) = Input::of(&event::read()?) {
-            next = state.handle(input);
+        (next, is_asked) = match &mut feed {
+            None => (Input::of(&event::read()?).and_then(|input| state.handle(input)), true),
+            Some(feed) => next_of_live(&mut state, *feed)?,
+        };
+    }
+}
+
+/// Waits for a key or for news, whichever comes first; the screen is drawn for these alone. Tells whether the user asks
+/// for the request.
+fn next_of_live(state: &mut State, feed: &mut dyn Feed) -> io::Result<(Option<Request>, bool)> {
+    loop {
+        let news = feed.news(state.is_paused());
+        if !matches!(news, News::None) {
+            return Ok((state.take_news(news), false));
+        }
+        if event::poll(NEWS_INTERVAL)? {
+            let input = Input::of(&event::read()?);
+            return Ok((input.and_then(|input| state.handle(input)), true));
         }
     }
 }
 
-/// Carries a request out, with a progress bar.
+/// Carries a request out, with a progress bar where the user waits for it.
 fn answer(
     state: &mut State,
     screen: &mut Screen,
     source: &dyn Source,
     request: &Request,
+    has_bar: bool,
 ) -> io::Result<()> {
     let (done, total) = (AtomicU64::new(0), AtomicU64::new(0));
     let progress = |now: u64, all: u64| {
@@ -100,6 +142,9 @@ fn answer(
                 Err(RecvTimeoutError::Disconnected) => return Ok(None),
                 Err(RecvTimeoutError::Timeout) => {}
             }
+            if !has_bar {
+                continue;
+            }
             let all = total.load(Ordering::Relaxed).max(1) as f64;
             let share = done.load(Ordering::Relaxed) as f64 / all;
             screen.draw(|frame| {
@@ -118,7 +163,7 @@ fn answer(
 
 fn words(request: &Request) -> &'static str {
     match request {
-        Request::Quit => "",
+        Request::Quit | Request::Zero => "",
         Request::Waits => "reading waits",
         Request::Times => "reading times",
         Request::Code(_) => "reading code",
@@ -133,7 +178,7 @@ fn carry_out(
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Option<Answer> {
     Some(match request {
-        Request::Quit => return None,
+        Request::Quit | Request::Zero => return None,
         Request::Waits => Answer::Waits(source.waits(progress).map(Box::new)),
         Request::Times => Answer::Times(source.times(progress).map(Box::new)),
         Request::Code(function) => Answer::Code(function.clone(), source.code(function, progress)),

@@ -1,8 +1,11 @@
 //! The state of the interface: keys in, requests out.
 
 mod keys;
+mod live;
+mod open_rows;
 
 use crate::flame_view::FlameView;
+use crate::live::Live;
 use crate::prompt::Prompt;
 use crate::source::{CodeText, Function, Waits};
 use crate::strip_view::{STRETCHES, StripView};
@@ -20,6 +23,9 @@ use whit_view::strip::Strip;
 
 /// Frames below this share are narrower than a column of most terminals.
 const MIN_FRAME_PERCENT: f64 = 0.2;
+
+/// The event of context switches.
+const SWITCHES: &str = "context-switches";
 
 /// A view of the profile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -75,6 +81,8 @@ pub enum Request {
     Code(Function),
     /// Write the report as text to this file.
     Save(PathBuf),
+    /// Let all samples of a live recording go.
+    Zero,
 }
 
 /// The result of a request.
@@ -117,8 +125,19 @@ pub struct State {
     /// The zooms and filters in words, in their order.
     pub(crate) zooms: Vec<String>,
     before: Vec<Before>,
+    /// Where the recording goes on.
+    pub(crate) live: Option<Live>,
     pub(crate) width: u16,
     pub(crate) height: u16,
+}
+
+fn groups_with_samples(profile: &Profile, options: &StdioOptions) -> Vec<EventGroup> {
+    let mut groups = groups(profile, options.hists.grouping);
+    groups.retain(|group| {
+        let mut events = [group.leader].into_iter().chain(group.members.iter().copied());
+        events.any(|event| profile.events[event.index()].samples > 0)
+    });
+    groups
 }
 
 /// Rows for nothing: a recording without samples.
@@ -139,11 +158,7 @@ impl State {
             options.hists.chains.mode = ChainMode::Graph;
         }
         options.width = None;
-        let mut groups = groups(&profile, options.hists.grouping);
-        groups.retain(|group| {
-            let mut events = [group.leader].into_iter().chain(group.members.iter().copied());
-            events.any(|event| profile.events[event.index()].samples > 0)
-        });
+        let groups = groups_with_samples(&profile, &options);
         let hists = no_hists(&profile, &options);
         let columns = Table::new(&profile, &hists, &options);
         let mut state = State {
@@ -167,6 +182,7 @@ impl State {
             full_names: false,
             zooms: Vec::new(),
             before: Vec::new(),
+            live: None,
             width: 80,
             height: 24,
         };
@@ -175,8 +191,28 @@ impl State {
         state
     }
 
+    /// Takes another profile; its rows are still to be made.
+    pub(crate) fn set_profile(&mut self, profile: Arc<Profile>) {
+        self.groups = groups_with_samples(&profile, &self.options);
+        self.profile = profile;
+    }
+
+    /// Chooses the event of this name, where there is one; else the first one whose samples are no context switches.
+    pub(crate) fn choose_event(&mut self, name: Option<&str>) {
+        let place = |is_it: &dyn Fn(&str) -> bool| {
+            self.groups.iter().position(|group| is_it(group.name.as_str()))
+        };
+        let named = place(&|it| Some(it) == name);
+        self.group = named.or_else(|| place(&|it| it != SWITCHES)).unwrap_or(0);
+    }
+
+    /// Lets waits and times go: they are read again when they are looked at.
+    pub(crate) fn forget_readings(&mut self) {
+        (self.waits, self.times, self.waits_view) = (None, None, None);
+    }
+
     /// Makes rows and all that depends on them anew.
-    fn compute(&mut self) {
+    pub(crate) fn compute(&mut self) {
         // Lines are those of the rows before, and nothing may look them up.
         self.table.lines.clear();
         (self.flame, self.waits_view) = (None, None);
@@ -249,17 +285,28 @@ impl State {
     pub(crate) fn answer(&mut self, answer: Answer) {
         match answer {
             Answer::Waits(Ok(waits)) => {
-                self.waits = Some(*waits);
+                let old = self.waits_view.take();
+                let names = old.zip(self.waits.replace(*waits));
                 self.prepare();
+                let height = self.body_height();
+                if let (Some((old, of_old)), Some(new), Some(of_new)) =
+                    (names, &mut self.waits_view, &self.waits)
+                {
+                    new.take_over(&of_new.profile, &old, &of_old.profile, height);
+                }
             }
             Answer::Waits(Err(error)) => {
-                self.may_have_waits = false;
+                // A live recording may have some later.
+                self.may_have_waits = self.live.is_some();
                 self.message = Some(error);
                 self.show(View::Table);
             }
             Answer::Times(Ok(profile)) => {
                 self.times = Some(*profile);
+                let at = self.strip.at;
+                self.strip = StripView::default();
                 self.prepare();
+                self.strip.at = at.min(STRETCHES - 1);
             }
             Answer::Times(Err(error)) => {
                 self.message = Some(error);

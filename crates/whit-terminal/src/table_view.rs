@@ -36,8 +36,8 @@ pub(crate) enum Mark {
 pub(crate) struct TableView {
     pub(crate) cursor: Cursor,
     pub(crate) lines: Vec<Line>,
-    open_rows: FxHashSet<usize>,
-    open_nodes: FxHashSet<(usize, u32)>,
+    pub(crate) open_rows: FxHashSet<usize>,
+    pub(crate) open_nodes: FxHashSet<(usize, u32)>,
 }
 
 impl TableView {
@@ -50,7 +50,7 @@ impl TableView {
     }
 
     /// Makes the lines anew; the chosen one stays chosen.
-    fn arrange(&mut self, hists: &Hists, limit: f64, height: usize) {
+    pub(crate) fn arrange(&mut self, hists: &Hists, limit: f64, height: usize) {
         let chosen = self.lines.get(self.cursor.at).copied();
         self.lines.clear();
         let total = hists.total_weight();

@@ -2,7 +2,9 @@
 
 use crate::cursor::Cursor;
 use crate::source::Waits;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxBuildHasher, FxHashSet};
+use std::hash::BuildHasher;
+use whit_profile::model::Profile;
 use whit_view::hists::Filters;
 use whit_view::switches::{CompactColumn, StackNode, StackTree, Stacks, is_shown};
 
@@ -116,6 +118,41 @@ impl WaitsView {
             work.extend(&self.node(node).children);
         }
         self.arrange(height);
+    }
+
+    /// Opens and chooses the same functions as another view, of an earlier profile.
+    pub(crate) fn take_over(
+        &mut self,
+        profile: &Profile,
+        other: &WaitsView,
+        of_other: &Profile,
+        height: usize,
+    ) {
+        let (paths, of_others) = (self.paths(profile), other.paths(of_other));
+        let of = |paths: &[u64], node: u32| paths.get(node as usize).copied();
+        let open: FxHashSet<_> = other.open.iter().map(|node| of(&of_others, *node)).collect();
+        let nodes = 0..self.tree.nodes.len() as u32;
+        self.open = nodes.filter(|node| open.contains(&of(&paths, *node))).collect();
+        self.arrange(height);
+        let chosen = other.chosen().filter(|_| other.cursor.at > 0);
+        let chosen = chosen.and_then(|line| of(&of_others, line.node));
+        let is_chosen = |line: &WaitLine| chosen.is_some() && of(&paths, line.node) == chosen;
+        let at = self.lines.iter().position(is_chosen).unwrap_or(0);
+        self.cursor.top = other.cursor.top;
+        self.cursor.go(at, self.lines.len(), height);
+    }
+
+    /// A number for each node, which stands for the functions down to it.
+    fn paths(&self, profile: &Profile) -> Vec<u64> {
+        let mut above = vec![0; self.tree.nodes.len()];
+        let mut paths = Vec::with_capacity(above.len());
+        for (node, above_it) in self.tree.nodes.iter().zip(0..) {
+            let name = node.place.0.map(|(it, _)| profile.functions[it.index()].name.exact());
+            let path = FxBuildHasher.hash_one((above[above_it], name));
+            paths.push(path);
+            node.children.iter().for_each(|child| above[*child as usize] = path);
+        }
+        paths
     }
 
     /// Chooses the line above in the tree; false at the top.

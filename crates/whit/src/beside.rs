@@ -3,11 +3,30 @@
 use anyhow::{Context, Result, anyhow};
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::Command;
 
 /// True where the program is there.
 pub(crate) fn exists(name: &str) -> bool {
     std::env::current_exe().is_ok_and(|own| own.with_file_name(name).is_file())
+}
+
+/// Where the program should be.
+fn place(name: &str) -> Result<PathBuf> {
+    let own = std::env::current_exe().context("cannot find this program's own file")?;
+    Ok(own.with_file_name(name))
+}
+
+/// The program's file.
+///
+/// # Errors
+/// It is not there.
+pub(crate) fn find(name: &str) -> Result<PathBuf> {
+    let program = place(name)?;
+    match program.is_file() {
+        true => Ok(program),
+        false => Err(anyhow!("there is no {}: install both in one folder", program.display())),
+    }
 }
 
 /// Becomes the program; comes back only where that fails. `advice` says how to get it.
@@ -22,8 +41,7 @@ pub(crate) fn become_program(
     variable: Option<(&str, String)>,
     advice: &str,
 ) -> Result<u8> {
-    let own = std::env::current_exe().context("cannot find this program's own file")?;
-    let program = own.with_file_name(name);
+    let program = place(name)?;
     let error = Command::new(&program).args(arguments).envs(variable).exec();
     if error.kind() == std::io::ErrorKind::NotFound {
         return Err(anyhow!("there is no {}: {advice}", program.display()));

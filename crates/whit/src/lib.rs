@@ -43,6 +43,7 @@ mod switches;
 mod symbol_args;
 mod target_args;
 mod terminal;
+mod top;
 mod unsupported_options;
 mod version;
 mod wall;
@@ -73,6 +74,8 @@ enum Command {
     Stat(Box<stat::StatArgs>),
     /// Report the functions and call chains that took the time of a recording
     Report(Box<report::ReportArgs>),
+    /// Show where the time goes at this moment, of the whole machine or a process
+    Top(Box<top::TopArgs>),
     /// Show the instructions and source lines of functions, each with its own share
     Annotate(Box<annotate::AnnotateArgs>),
     /// Compare recordings: which functions became faster or slower
@@ -142,7 +145,8 @@ pub fn query_main() -> ExitCode {
     })
 }
 
-/// Runs `whit-terminal`, the program that `whit report` becomes on a terminal; gives its exit code.
+/// Runs `whit-terminal`, the program that `whit report` becomes on a terminal, and `whit top` everywhere; gives its exit
+/// code.
 pub fn terminal_main() -> ExitCode {
     let command = parse().map_err(Into::into).map(|mut cli| {
         if let Some(symbols) = privileges::symbol_args(&mut cli.command) {
@@ -153,8 +157,9 @@ pub fn terminal_main() -> ExitCode {
     ended(command.and_then(|command| match command {
         Command::Report(args) => report::interact(&args),
         Command::Switches(args) => switches::interact(&args),
+        Command::Top(args) => top::run(&args),
         _ => failure::bail_usage!(
-            "whit-terminal is the interface of whit: run whit report or whit switches on a terminal"
+            "whit-terminal is the interface of whit: run whit report, whit switches or whit top on a terminal"
         ),
     }))
 }
@@ -181,6 +186,7 @@ fn run() -> Result<u8> {
         Command::Record(args) => record::run(&args),
         Command::Stat(args) => stat::run(&args),
         Command::Report(args) => report::run(&args),
+        Command::Top(args) => top::start(&args),
         Command::Annotate(args) => annotate::run(&args),
         Command::Diff(args) => diff::run(&args),
         Command::Script(args) => script::run(&args),

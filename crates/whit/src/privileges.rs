@@ -21,7 +21,9 @@ const RECORDING: &[Capability] = &[
 fn needed(command: &Command) -> &'static [Capability] {
     match command {
         Command::Record(_) | Command::Stat(_) | Command::Doctor(_) | Command::List(_) => RECORDING,
+        // The recorder of `whit top` is a process of its own.
         Command::Report(_)
+        | Command::Top(_)
         | Command::Annotate(_)
         | Command::Diff(_)
         | Command::Script(_)
@@ -40,6 +42,7 @@ fn needed(command: &Command) -> &'static [Capability] {
 pub(crate) fn symbol_args(command: &mut Command) -> Option<&mut SymbolArgs> {
     match command {
         Command::Report(args) => Some(&mut args.load.symbols),
+        Command::Top(args) => Some(&mut args.symbols),
         Command::Annotate(args) => Some(&mut args.load.symbols),
         Command::Diff(args) => Some(&mut args.load.symbols),
         Command::Script(args) => Some(&mut args.load.symbols),

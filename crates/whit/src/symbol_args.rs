@@ -35,7 +35,7 @@ pub(crate) struct LoadArgs {
 }
 
 /// How call chains are made and named.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 pub(crate) struct SymbolArgs {
     /// Cut call chains after N frames
     #[arg(long, value_name = "FRAMES", default_value_t = 127, help_heading = heading::SYMBOLS)]
@@ -158,7 +158,7 @@ impl SymbolArgs {
         if symbols.kernel.other_release.is_none() {
             symbols.vdso = whit_elf::own_vdso().ok();
         }
-        let machine = ThisMachine { hostname: whit_sys::system::uname().hostname };
+        let machine = ThisMachine { hostname: whit_sys::system::uname().hostname, is_live: false };
         LoadOptions {
             max_stack: self.max_stack,
             machine: Some(machine),

@@ -90,7 +90,7 @@ impl PipeHead {
         let size_bytes = u64::from(record.header.size_bytes);
         match record.header.kind {
             record_type::HEADER_ATTR if recording.events.len() as u64 <= MAX_EVENTS => {
-                recording.events.extend(parse_header_attr(record.body));
+                recording.events.extend(event_of_attr_record(record.body));
             }
             record_type::FEATURE => {
                 let mut c = Cursor::new(record.body);
@@ -139,7 +139,8 @@ impl Window {
     }
 }
 
-fn parse_header_attr(body: &[u8]) -> Option<EventDesc> {
+/// The event that a HEADER_ATTR record of a pipe describes, without a name.
+pub fn event_of_attr_record(body: &[u8]) -> Option<EventDesc> {
     let size = u32::from_le_bytes(*body.get(4..)?.first_chunk()?) as usize;
     // A size of zero meant the first version.
     let size = if size == 0 { Attr::MIN_SIZE_BYTES } else { size };

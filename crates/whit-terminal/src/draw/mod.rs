@@ -6,6 +6,7 @@ mod style;
 mod table;
 mod waits;
 
+use crate::live::Live;
 use crate::state::{State, View};
 use crate::text_view::TextView;
 use ratatui::buffer::Buffer;
@@ -120,9 +121,13 @@ fn draw_title(state: &State, canvas: &mut Canvas<'_>) {
     let mut title = match state.event_group() {
         Some(group) => {
             let samples = state.hists.samples_of_group();
-            format!(" {samples} samples of '{}'", group.name)
+            let live = state.live.as_ref().map(Live::title).unwrap_or_default();
+            format!(" {samples} samples of '{}'{live}", group.name)
         }
-        None => " no samples".to_owned(),
+        None => {
+            let live = state.live.as_ref().map(Live::title).unwrap_or_default();
+            format!(" no samples{live}")
+        }
     };
     if state.event_groups() > 1 {
         title.push_str(&format!(" (event {} of {})", state.event_number(), state.event_groups()));
@@ -181,14 +186,17 @@ fn draw_status(state: &State, canvas: &mut Canvas<'_>) {
         },
         (None, View::Flame | View::Strip) => (0, 0, HINTS),
     };
+    let cost = state.live.as_ref().map(|live| live.status.cost.as_str()).unwrap_or_default();
     let place = match count {
-        0 => String::new(),
-        count => format!("{}/{count} ", at + 1),
+        0 => format!("{cost} "),
+        count => format!("{cost} {}/{count} ", at + 1),
     };
+    let place = place.trim_start();
     canvas.put(0, y, left, plain);
     let width = canvas.width();
-    if left.len() + place.len() < width {
-        canvas.put_right(width, y, &place, plain);
+    // The cost stands there always; hints give way to it.
+    if left.len() + place.len() < width || state.live.is_some() {
+        canvas.put_right(width, y, place, plain);
     }
 }
 

@@ -1,7 +1,6 @@
 //! The meaning of keys.
 
 use super::{Before, Request, State, View};
-use crate::help::HELP;
 use crate::input::{Input, Key};
 use crate::prompt::{Prompt, Purpose, Typed};
 use crate::source::Function;
@@ -40,7 +39,7 @@ impl State {
         }
     }
 
-    fn keep_chosen_visible(&mut self) {
+    pub(crate) fn keep_chosen_visible(&mut self) {
         let height = self.body_height();
         let table = &mut self.table;
         table.cursor.go(table.cursor.at, table.lines.len(), height);
@@ -71,6 +70,11 @@ impl State {
             }
             return None;
         }
+        if let Key::Char(c) = key
+            && let (true, request) = self.live_key(c)
+        {
+            return request;
+        }
         if self.moves(key) {
             return None;
         }
@@ -79,7 +83,7 @@ impl State {
             Key::Char('v') => return self.next_view(),
             Key::Enter => return self.enter(),
             Key::Char('a') => return self.annotate(),
-            Key::Char('h' | '?') => self.text = Some(TextView::new("Keys", lines(HELP))),
+            Key::Char('h' | '?') => self.text = Some(self.help()),
             Key::Char('i') => self.text = Some(self.header()),
             Key::Tab => self.next_event(1),
             Key::BackTab => self.next_event(self.event_groups().saturating_sub(1)),
@@ -307,6 +311,8 @@ impl State {
     fn next_event(&mut self, step: usize) {
         if self.event_groups() > 1 {
             self.group = (self.group + step) % self.event_groups();
+            let name = self.event_group().map(|group| group.name.clone());
+            self.live.iter_mut().for_each(|live| live.event.clone_from(&name));
             self.compute();
         }
     }
@@ -498,10 +504,6 @@ impl State {
         let width = usize::from(self.width);
         TextView::new("Recording", text.iter().flat_map(|line| wrap(line, width)).collect())
     }
-}
-
-fn lines(text: &str) -> Vec<String> {
-    text.lines().map(str::to_owned).collect()
 }
 
 /// A line in several, each within the width.

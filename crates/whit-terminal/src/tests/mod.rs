@@ -5,6 +5,7 @@
 mod builder;
 mod hostile;
 mod keys;
+mod live;
 mod views;
 
 use crate::draw::draw;

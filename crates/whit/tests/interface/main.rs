@@ -1,6 +1,7 @@
 //! The interface of whole programs, on terminals that tmux makes.
 
 mod screen;
+mod top;
 
 use screen::{Screen, whit};
 use std::fs;

@@ -1,0 +1,86 @@
+//! A process as its records describe it by now.
+
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+use whit_perfdata::record::{HEADER_SIZE_BYTES, Mmap};
+
+/// Mappings of a process; the oldest ones go first. The kernel does not say which ones are gone.
+const MAPPINGS_MAX: usize = 16_384;
+
+/// A whole record.
+pub(crate) type Record = Arc<[u8]>;
+
+#[derive(Clone, Debug)]
+struct Mapping {
+    start: u64,
+    end: u64,
+    record: Record,
+}
+
+/// Mappings, threads and their names.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Process {
+    /// Those of a forked process are its parent's until either has another one.
+    mappings: Arc<Vec<Mapping>>,
+    /// The record with the name of each thread.
+    threads: FxHashMap<i32, Option<Record>>,
+}
+
+impl Process {
+    /// A copy as fork makes it, with one thread.
+    pub(crate) fn forked(&self, parent_tid: i32, tid: i32) -> Process {
+        let name = self.threads.get(&parent_tid).cloned().flatten();
+        Process { mappings: self.mappings.clone(), threads: [(tid, name)].into_iter().collect() }
+    }
+
+    pub(crate) fn add_thread(&mut self, parent_tid: i32, tid: i32) {
+        let name = self.threads.get(&parent_tid).cloned().flatten();
+        self.threads.insert(tid, name);
+    }
+
+    pub(crate) fn rename(&mut self, tid: i32, name: Record, is_exec: bool) {
+        if is_exec {
+            self.mappings = Arc::default();
+            self.threads.clear();
+        }
+        self.threads.insert(tid, Some(name));
+    }
+
+    /// Takes the thread out; true where none is left.
+    pub(crate) fn end_thread(&mut self, tid: i32) -> bool {
+        self.threads.remove(&tid);
+        self.threads.is_empty()
+    }
+
+    pub(crate) fn map(&mut self, mapping: &Mmap<'_>, record: Record) {
+        let (start, end) = (mapping.start.0, mapping.start.0.saturating_add(mapping.len_bytes));
+        let mappings = Arc::make_mut(&mut self.mappings);
+        mappings.retain(|old| old.start < start || old.end > end);
+        if mappings.len() >= MAPPINGS_MAX {
+            mappings.remove(0);
+        }
+        mappings.push(Mapping { start, end, record });
+    }
+
+    /// Its records, as if it had made them all itself.
+    pub(crate) fn write_to(&self, pid: i32, out: &mut Vec<u8>) {
+        for (tid, name) in &self.threads {
+            if let Some(name) = name {
+                put(name, pid, *tid, out);
+            }
+        }
+        for mapping in self.mappings.iter() {
+            put(&mapping.record, pid, pid, out);
+        }
+    }
+}
+
+/// The process and the thread are the first two words of these records.
+fn put(record: &[u8], pid: i32, tid: i32, out: &mut Vec<u8>) {
+    let at = out.len() + HEADER_SIZE_BYTES;
+    out.extend_from_slice(record);
+    if let Some(words) = out.get_mut(at..at + 8) {
+        words[..4].copy_from_slice(&pid.to_le_bytes());
+        words[4..].copy_from_slice(&tid.to_le_bytes());
+    }
+}

@@ -1,0 +1,110 @@
+//! The state of a machine by its sideband: the records that later samples are looked up in.
+
+use crate::process::{Process, Record};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use whit_perfdata::event_table::EventTable;
+use whit_perfdata::record::{RawRecord, SideBand, Task, misc};
+use whit_types::TimestampNs;
+
+/// Kernel mappings, code of BPF programs, and cgroups that are kept, of each kind.
+const KEPT_MAX: usize = 1 << 16;
+/// The code was removed.
+const REMOVED: u16 = 1;
+
+/// Mappings, names and cgroups that hold by now.
+#[derive(Clone, Debug, Default)]
+pub struct Sideband {
+    kernel: BTreeMap<u64, Record>,
+    symbols: BTreeMap<u64, Record>,
+    cgroups: BTreeMap<u64, Record>,
+    processes: FxHashMap<i32, Process>,
+}
+
+impl Sideband {
+    /// Takes whole records up, in the order of their times.
+    pub fn apply(&mut self, bytes: &[u8], events: &EventTable) {
+        let mut records: Vec<(TimestampNs, RawRecord<'_>, &[u8])> = Vec::new();
+        let mut rest = bytes;
+        while let Some((record, behind)) = RawRecord::split(rest) {
+            if SideBand::is_decoded(record.header.kind) {
+                let time = events.parse_id_trailer(record.body).time.unwrap_or(TimestampNs(0));
+                records.push((time, record, &rest[..rest.len() - behind.len()]));
+            }
+            rest = behind;
+        }
+        records.sort_by_key(|(time, ..)| *time);
+        for (_, record, whole) in records {
+            self.take(record, whole);
+        }
+    }
+
+    fn take(&mut self, record: RawRecord<'_>, whole: &[u8]) {
+        match SideBand::parse(record) {
+            Some(SideBand::Mmap(mapping)) if mapping.pid.0 == -1 => {
+                keep(&mut self.kernel, mapping.start.0, whole);
+            }
+            Some(SideBand::Mmap(mapping)) => {
+                self.processes.entry(mapping.pid.0).or_default().map(&mapping, whole.into());
+            }
+            Some(SideBand::Comm { pid, tid, exec, .. }) => {
+                let process = self.processes.entry(pid.0).or_default();
+                process.rename(tid.0, whole.into(), exec);
+            }
+            Some(SideBand::Fork(task)) => {
+                self.fork(task, record.header.misc & misc::FORK_EXEC != 0)
+            }
+            Some(SideBand::Exit(task)) => {
+                let process = self.processes.get_mut(&task.pid.0);
+                if process.is_some_and(|process| process.end_thread(task.tid.0)) {
+                    self.processes.remove(&task.pid.0);
+                }
+            }
+            Some(SideBand::Ksymbol { start, flags, .. }) if flags & REMOVED != 0 => {
+                self.symbols.remove(&start.0);
+            }
+            Some(SideBand::Ksymbol { start, .. }) => keep(&mut self.symbols, start.0, whole),
+            Some(SideBand::Cgroup { id, .. }) => keep(&mut self.cgroups, id, whole),
+            _ => {}
+        }
+    }
+
+    /// A synthesized fork is that of a process which already ran: its mappings are told apart.
+    fn fork(&mut self, task: Task, is_synthesized: bool) {
+        let (tid, parent_tid) = (task.tid.0, task.parent_tid.0);
+        if task.pid == task.parent_pid || is_synthesized {
+            self.processes.entry(task.pid.0).or_default().add_thread(parent_tid, tid);
+            return;
+        }
+        let parent = self.processes.get(&task.parent_pid.0);
+        let child = parent.map(|parent| parent.forked(parent_tid, tid)).unwrap_or_default();
+        self.processes.insert(task.pid.0, child);
+    }
+
+    /// Forgets processes that are gone: the records of their ends may have been lost.
+    pub fn retain(&mut self, mut is_alive: impl FnMut(i32) -> bool) {
+        self.processes.retain(|pid, _| is_alive(*pid));
+    }
+
+    /// Number of processes.
+    pub fn processes(&self) -> usize {
+        self.processes.len()
+    }
+
+    /// The state as records.
+    pub fn write_to(&self, out: &mut Vec<u8>) {
+        for records in [&self.kernel, &self.symbols, &self.cgroups] {
+            records.values().for_each(|record| out.extend_from_slice(record));
+        }
+        for (pid, process) in &self.processes {
+            process.write_to(*pid, out);
+        }
+    }
+}
+
+fn keep(records: &mut BTreeMap<u64, Record>, key: u64, whole: &[u8]) {
+    if records.len() >= KEPT_MAX && !records.contains_key(&key) {
+        records.pop_first();
+    }
+    records.insert(key, whole.into());
+}
