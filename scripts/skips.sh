@@ -89,7 +89,7 @@ condition() {
         # The first line is of all CPUs; its ninth word is the time that the hypervisor took.
         steal) [ "$(awk 'NR == 1 { print $9 }' /proc/stat)" != 0 ] ;;
         hides-switches) hides_switches ;;
-        no-consumers) [ ! -e target/setup/consumers/with-duckdb ] ;;
+        no-consumers) [ ! -e target/setup/consumers/with-datafusion ] ;;
         no-otlp-reader) [ ! -x target/setup/consumers/read-otlp ] ;;
         no-chromium) ! have chromium && ! have chromium-browser && ! have google-chrome ;;
         no-libc-symbols) [ ! -d /usr/lib/debug/.build-id ] ;;

@@ -1,7 +1,7 @@
 -- The call tree with self and total weights. Each weight is added to all callers of its call site.
 CREATE VIEW summary_tree AS
 WITH RECURSIVE up (recording_id, event, weight, own, site) AS (
-  SELECT recording_id, event, weight, weight, callsite_id
+  SELECT recording_id, event, weight, weight AS own, callsite_id
   FROM callsite_weight
   WHERE callsite_id IS NOT NULL
   UNION ALL

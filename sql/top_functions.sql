@@ -1,7 +1,7 @@
 -- Functions with self and total weights. A function that calls itself counts once in a total.
 CREATE VIEW top_functions AS
 WITH RECURSIVE up (recording_id, event, weight, own, site) AS (
-  SELECT recording_id, event, weight, weight, callsite_id
+  SELECT recording_id, event, weight, weight AS own, callsite_id
   FROM callsite_weight
   WHERE callsite_id IS NOT NULL
   UNION ALL

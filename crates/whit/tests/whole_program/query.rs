@@ -3,6 +3,7 @@
 mod dataset;
 mod duckdb;
 mod failures;
+mod questions;
 mod shell;
 
 use std::collections::BTreeMap;

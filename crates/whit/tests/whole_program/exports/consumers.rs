@@ -7,7 +7,7 @@ use crate::support::tools::{command, repository};
 use crate::support::{Skip, probe};
 
 /// Where the script installs packages of npm and PyPI.
-fn installed(path: &str) -> PathBuf {
+pub(crate) fn installed(path: &str) -> PathBuf {
     repository().join("target/setup/consumers").join(path)
 }
 

@@ -52,7 +52,7 @@ fn sorted_rows(query: &mut Command, sql: &str) -> Vec<String> {
     rows
 }
 
-fn over_dataset(dataset: &Path) -> Command {
+pub(super) fn over_dataset(dataset: &Path) -> Command {
     let mut query = whit();
     query.args(["query", "--dataset"]).arg(dataset);
     query
