@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use whit_companion::Cache;
 use whit_sys::process_files::open_as_seen_by;
 use whit_types::{BuildId, FileStamp, Pid};
 
@@ -24,6 +25,8 @@ pub struct DebugDirs {
     pub perf_cache: Option<PathBuf>,
     /// A directory that stands for `/` of the machine that was recorded.
     pub symfs: Option<PathBuf>,
+    /// Files that debuginfod's clients fetched.
+    pub fetched: Option<Cache>,
 }
 
 impl DebugDirs {
@@ -33,12 +36,13 @@ impl DebugDirs {
             roots: vec![PathBuf::from("/usr/lib/debug")],
             perf_cache: home.map(|home| home.join(".debug")),
             symfs: None,
+            fetched: None,
         }
     }
 
     /// Nowhere but at the recorded path itself.
     pub fn none() -> DebugDirs {
-        DebugDirs { roots: Vec::new(), perf_cache: None, symfs: None }
+        DebugDirs { roots: Vec::new(), perf_cache: None, symfs: None, fetched: None }
     }
 
     /// `path` below the symfs directory.
@@ -117,6 +121,7 @@ impl DebugDirs {
             .flat_map(move |place| [here(&place), below(&place)])
             .flatten()
             .filter(move |image| is_companion(image, binary))
+            .chain(std::iter::once_with(move || self.fetched_companions(binary)).flatten())
     }
 
     /// The file of debug information that several binaries share, as `dwz` makes it:
@@ -129,7 +134,9 @@ impl DebugDirs {
         let beside = image.path().parent()?.join(name);
         let mut paths = vec![beside, self.in_symfs(Path::new(name))];
         paths.extend(self.roots().map(|root| by_build_id(&root, id, ".debug")));
-        paths.into_iter().find_map(|path| check(ElfImage::open(&path).ok()?, Some(id)).ok())
+        let local = paths.into_iter();
+        let local = local.filter_map(|path| check(ElfImage::open(&path).ok()?, Some(id)).ok());
+        local.chain(self.fetched_supplement(image, id)).next()
     }
 }
 

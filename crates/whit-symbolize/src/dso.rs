@@ -206,11 +206,18 @@ impl DsoSymbols {
 
     fn symbol_table_of(&self, image: &ElfImage) -> &SymbolTable {
         self.table.get_or_init(|| {
-            let companion = (!has_symtab(image))
-                .then(|| self.config.debug_dirs.open_companions(&self.spec, image).find(has_symtab))
-                .flatten();
+            let companion =
+                (!has_symtab(image)).then(|| self.companions(image).find(has_symtab)).flatten();
             SymbolTable::from_elf(companion.as_ref().unwrap_or(image), image)
         })
+    }
+
+    /// The companions of a binary that are at hand, best first.
+    pub(crate) fn companions<'a>(
+        &'a self,
+        image: &'a ElfImage,
+    ) -> impl Iterator<Item = ElfImage> + 'a {
+        self.config.debug_dirs.open_companions(&self.spec, image)
     }
 
     fn debug_frames(&self, image: &ElfImage, address: Svma) -> Vec<DwarfFrame> {
@@ -233,7 +240,7 @@ impl DsoSymbols {
         let image = if DebugInfo::is_in(image) {
             image.clone()
         } else {
-            dirs.open_companions(&self.spec, image).find(DebugInfo::is_in)?
+            self.companions(image).find(DebugInfo::is_in)?
         };
         Some(DebugInfo::load(&image, dirs.open_supplement(&image).as_ref()))
     }
