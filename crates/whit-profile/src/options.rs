@@ -1,6 +1,7 @@
 //! Options for loading a recording.
 
 use crate::chain::DEFAULT_MAX_STACK;
+use crate::companions::Companions;
 use crate::facets::WantedFacets;
 use crate::machine::ThisMachine;
 use crate::parallelism::set::ParallelismOf;
@@ -78,6 +79,8 @@ pub struct LoadOptions {
     /// This machine: where it made the recording, files are told from others at their paths by their numbers,
     /// and opened through processes that still run. `None` takes files by their paths.
     pub machine: Option<ThisMachine>,
+    /// Whether debug companions that are not at hand are fetched.
+    pub companions: Companions,
 }
 
 impl LoadOptions {
@@ -101,6 +104,7 @@ impl LoadOptions {
             max_stack: DEFAULT_MAX_STACK,
             symbols,
             machine: None,
+            companions: Companions::Off,
         }
     }
 
