@@ -15,7 +15,7 @@ mod perf;
 mod profile;
 
 /// Options that change profiles; `--perf` writes each record as it is.
-const OF_PROFILES: [&str; 15] = [
+const OF_PROFILES: [&str; 18] = [
     "samples",
     "pid",
     "tid",
@@ -31,6 +31,9 @@ const OF_PROFILES: [&str; 15] = [
     "vmlinux",
     "kallsyms",
     "threads",
+    "debuginfod",
+    "no_debuginfod",
+    "debuginfod_limit",
 ];
 
 /// Options that leave samples out, and where one file goes; a dataset has all samples.

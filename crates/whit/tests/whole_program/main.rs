@@ -17,6 +17,7 @@ mod by_name;
 mod cgroups;
 mod chains;
 mod control_characters;
+mod debuginfod;
 mod deferred_chains;
 mod diff;
 mod exports;
