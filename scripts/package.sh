@@ -59,7 +59,7 @@ small() {
     local bytes
     bytes=$(stat -c %s "$1")
     [ "$bytes" -le "$MAX_RECORDER_BYTES" ] ||
-        fail "$1 has $bytes bytes, more than $MAX_RECORDER_BYTES: what came into it that whit-query or whit-terminal could hold?"
+        fail "$1 has $bytes bytes, more than $MAX_RECORDER_BYTES: what came into it that whit-query, whit-terminal or whit-debuginfod could hold?"
 }
 
 # The first steps of a new user: version, help, a recording by each engine, its report.
@@ -79,6 +79,10 @@ try() {
         grep -q ' sh ' "$OUT/report.txt" || fail "the report in $root has no row of sh ($OUT/report.txt)"
         inside "$root" "$whit" query -i /tmp/whit.data -c "SELECT COUNT(*) FROM sample WHERE comm = 'sh'" --csv >"$OUT/query.txt"
         tail -n 1 "$OUT/query.txt" | grep -q '[1-9]' || fail "the query in $root finds no sample of sh ($OUT/query.txt)"
+        # Nobody listens there: the program says so by whit's warning.
+        inside "$root" "$whit" report -i /tmp/whit.data --stdio --debuginfod=http://127.0.0.1:1 --debuginfod-limit=0 \
+            >"$OUT/report.txt" 2>&1
+        ! grep -q 'there is no .*whit-debuginfod' "$OUT/report.txt" || fail "whit-debuginfod is missing in $root"
         say "recorded and reported by the $engine engine"
     done
 }
@@ -86,7 +90,7 @@ try() {
 deb() {
     local root=$OUT/root-deb
     rm -f "$OUT"/*.deb "$OUT"/*.ddeb
-    cargo_build --profile dist --locked -p whit
+    cargo_build --profile dist --locked -p whit -p whit-debuginfod
     rm -rf "$OUT/share"
     share "$OUT/share" target/dist/whit
     quietly "$OUT/deb.log" env SOURCE_DATE_EPOCH="$(git log -1 --format=%ct)" \
@@ -116,8 +120,8 @@ tarball() {
     tree=$OUT/$name
     rm -rf "$tree"
     RUSTFLAGS="${RUSTFLAGS:-} -C target-feature=+crt-static" \
-        cargo_build --profile dist --locked -p whit --target "$TARGET"
-    for whit in "$tree"/bin/whit-query "$tree"/bin/whit-terminal "$tree"/bin/whit; do
+        cargo_build --profile dist --locked -p whit -p whit-debuginfod --target "$TARGET"
+    for whit in "$tree"/bin/whit-query "$tree"/bin/whit-terminal "$tree"/bin/whit-debuginfod "$tree"/bin/whit; do
         install -D -m 755 "target/$TARGET/dist/$(basename "$whit")" "$whit"
         split "$whit" "$OUT/$name-debug"
         if readelf -d "$whit" | grep -q NEEDED; then fail "$whit is not static"; fi
@@ -152,6 +156,8 @@ cargo_install() {
     rm -rf "$root"
     say "cargo install"
     quietly "$OUT/cargo-install.log" cargo install --quiet --locked --path crates/whit --root "$root" --target-dir target
+    quietly "$OUT/cargo-install.log" cargo install --quiet --locked --path crates/whit-debuginfod --root "$root" --target-dir target
+    "$root/bin/whit-debuginfod" --version
     "$root/bin/whit" --version
     "$root/bin/whit" record -q -e cpu-clock -o "$OUT/cargo.data" -- true
     "$root/bin/whit" report -i "$OUT/cargo.data" --stats >/dev/null

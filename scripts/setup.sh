@@ -170,6 +170,8 @@ case $GOAL in
         perf_tool
         optional '[ -d /usr/lib/debug/.build-id ]' \
             'the C library has few symbols, and what needs them is skipped' libc6-dbg
+        optional 'have debuginfod && have debuginfod-find && have eu-readelf' \
+            'names from servers are tested against no real server' debuginfod elfutils
         optional 'have tmux' 'the interface of terminals is tested without whole programs' tmux
         optional 'have strace' 'a refused BPF program is not tested' strace
         optional 'have dwz && have xz && have llvm-dwp' 'some forms of debug information are not tested' \

@@ -25,6 +25,8 @@ pub(crate) struct Binaries {
     symbolizer: Arc<Symbolizer>,
     specs: Vec<DsoSpec>,
     opened: Vec<OnceLock<Binary>>,
+    /// Those for which more files are at hand than when they were opened.
+    reopened: Vec<OnceLock<Binary>>,
     jitdump_of: FxHashMap<Pid, DsoIndex>,
 }
 
@@ -43,16 +45,30 @@ impl Binaries {
             .flat_map(|(index, _)| model.processes_mapping(index).map(move |pid| (pid, index)))
             .collect();
         let opened = specs.iter().map(|_| OnceLock::new()).collect();
-        Binaries { symbolizer, specs, opened, jitdump_of }
+        let reopened = specs.iter().map(|_| OnceLock::new()).collect();
+        Binaries { symbolizer, specs, opened, reopened, jitdump_of }
     }
 
     /// The binary, opened.
     pub(crate) fn get(&self, dso: DsoIndex) -> Option<&Binary> {
+        if let Some(binary) = self.reopened.get(dso.index()).and_then(OnceLock::get) {
+            return Some(binary);
+        }
         let (spec, slot) = (self.specs.get(dso.index())?, self.opened.get(dso.index())?);
         Some(slot.get_or_init(|| Binary {
             symbols: self.symbolizer.open(spec),
             unwind: OnceLock::new(),
         }))
+    }
+
+    /// Looks for the files of a binary anew.
+    pub(crate) fn reopen(&self, dso: DsoIndex) {
+        if let (Some(spec), Some(slot)) =
+            (self.specs.get(dso.index()), self.reopened.get(dso.index()))
+        {
+            let symbols = self.symbolizer.reopen(spec);
+            slot.get_or_init(|| Binary { symbols, unwind: OnceLock::new() });
+        }
     }
 
     /// The code of the recorded kernel.

@@ -3,6 +3,7 @@
 use crate::aggregate::{Aggregate, NO_NODE};
 use crate::block_sums::{BlockSums, Chain};
 use crate::chain::CodePlace;
+use crate::companion_fetch;
 use crate::describe::is_read;
 use crate::dso_index::DsoIndex;
 use crate::dso_table::{RecordedDso, RecordedKind};
@@ -43,7 +44,10 @@ pub(crate) fn finish(
     sums: Aggregate,
     stops: &StopCounts,
 ) -> Profile {
-    finish_with(recording, options, prepared, sums, stops, |_| ()).0
+    let fetched = companion_fetch::fetch(prepared, options, &sums, &[]);
+    let mut profile = finish_with(recording, options, prepared, sums, stops, |_| ()).0;
+    profile.warnings.extend(fetched);
+    profile
 }
 
 /// The same, with `more` drawn from the same tables.

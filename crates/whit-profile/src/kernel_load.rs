@@ -56,6 +56,11 @@ impl KernelLoad {
         })
     }
 
+    /// Until the kernel's symbols are loaded; then its thread has ended.
+    pub(crate) fn wait_for_end(&self) {
+        self.wait(&AtomicBool::new(false));
+    }
+
     /// Until the kernel's symbols are loaded, or `is_over`; false where nothing is left to do.
     fn wait(&self, is_over: &AtomicBool) -> bool {
         let mut is_running = self.is_running.lock().unwrap_or_else(PoisonError::into_inner);

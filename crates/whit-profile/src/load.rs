@@ -90,7 +90,8 @@ fn load_prepared(
     Ok((profile, prepared))
 }
 
-fn second_pass(
+/// Adds all samples up.
+pub(crate) fn second_pass(
     recording: &Recording,
     options: &LoadOptions,
     prepared: &Prepared,
@@ -111,8 +112,8 @@ fn second_pass(
 }
 
 /// The findings of one thread of the second pass, or of all.
-struct Found {
-    sums: Aggregate,
+pub(crate) struct Found {
+    pub(crate) sums: Aggregate,
     stops: StopCounts,
     phases: PhaseTest,
 }

@@ -1,6 +1,7 @@
 //! Options for loading a recording.
 
 use crate::chain::DEFAULT_MAX_STACK;
+use crate::companions::Companions;
 use crate::facets::WantedFacets;
 use crate::machine::ThisMachine;
 use crate::parallelism::set::ParallelismOf;
@@ -82,6 +83,8 @@ pub struct LoadOptions {
     pub machine: Option<ThisMachine>,
     /// Binaries and the kernel's symbols that earlier loads opened. For recordings of one kernel alone.
     pub kept_symbols: Option<KeptSymbols>,
+    /// Whether debug companions that are not at hand are fetched.
+    pub companions: Companions,
 }
 
 /// Files that are kept between two loads.
@@ -134,6 +137,7 @@ impl LoadOptions {
             symbols,
             machine: None,
             kept_symbols: None,
+            companions: Companions::Off,
         }
     }
 

@@ -16,6 +16,7 @@ pub use event_switch::EventSwitches;
 pub use frame_texts::ChainText;
 
 use crate::error::LoadError;
+use crate::first_fetch::fetch_first;
 use crate::options::LoadOptions;
 use crate::ordered::OrderedSamples;
 use crate::prepare::prepare;
@@ -188,7 +189,8 @@ pub fn script(
         kinds => BlockTimes::NoteRecords(kinds),
     };
     let prepared = prepare(recording, options, takes, &progress)?;
-    let warnings = crate::describe::scan_warnings(recording, &prepared);
+    let mut warnings = crate::describe::scan_warnings(recording, &prepared);
+    warnings.extend(fetch_first(recording, options, &prepared, &progress)?);
     let mut summary = ScriptSummary { samples: 0, warnings };
     let mut samples = OrderedSamples::new(&prepared, takes, options.threads, &progress);
     let work = Work { recording, options, prepared: &prepared, format };

@@ -144,6 +144,34 @@ pub enum Warning {
         /// Their number.
         files: usize,
     },
+    /// Servers were not asked for names, which they may have.
+    NamesOffered {
+        /// The binary with the most samples.
+        first: OutsideText,
+        /// Their number.
+        binaries: usize,
+    },
+    /// The debug information of a binary was not fetched.
+    NotFetched {
+        /// Its name.
+        binary: OutsideText,
+        /// Its share of the samples.
+        share: f64,
+        /// The cause.
+        reason: NotFetched,
+    },
+    /// Further such binaries.
+    MoreNotFetched {
+        /// Their number.
+        binaries: usize,
+    },
+    /// Binaries have too few samples for a fetch.
+    BelowFetchLimit {
+        /// Their number.
+        binaries: usize,
+        /// Between 0 and 1.
+        least_share: f64,
+    },
     /// The periods of an event add up to more than 64 bits hold.
     PeriodOverflow,
     /// Those of several recordings do.
@@ -176,6 +204,28 @@ pub enum Warning {
         nr_cpus: u64,
         /// The time that these CPUs had.
         available_ns: u64,
+    },
+}
+
+/// Why debug information was not fetched.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum NotFetched {
+    /// The program that fetches is not there.
+    NoProgram {
+        /// Where it was looked for.
+        path: PathBuf,
+    },
+    /// The user ended the fetch.
+    Stopped,
+    /// Servers gave nothing, or nothing that was right.
+    Failed {
+        /// As the program says it.
+        reason: OutsideText,
+    },
+    /// The parts that servers gave are of another build than the binary.
+    OtherBuild {
+        /// Where they lie.
+        folder: PathBuf,
     },
 }
 

@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use whit_companion::Cache;
 use whit_sys::process_files::open_as_seen_by;
 use whit_types::{BuildId, FileStamp, Pid};
 
@@ -24,6 +25,8 @@ pub struct DebugDirs {
     pub perf_cache: Option<PathBuf>,
     /// A directory that stands for `/` of the machine that was recorded.
     pub symfs: Option<PathBuf>,
+    /// Files that debuginfod's clients fetched.
+    pub fetched: Option<Cache>,
 }
 
 impl DebugDirs {
@@ -34,12 +37,17 @@ impl DebugDirs {
 
     /// `/usr/lib/debug`, and a cache of perf's.
     pub fn with_cache(perf_cache: Option<PathBuf>) -> DebugDirs {
-        DebugDirs { roots: vec![PathBuf::from("/usr/lib/debug")], perf_cache, symfs: None }
+        DebugDirs {
+            roots: vec![PathBuf::from("/usr/lib/debug")],
+            perf_cache,
+            symfs: None,
+            fetched: None,
+        }
     }
 
     /// Nowhere but at the recorded path itself.
     pub fn none() -> DebugDirs {
-        DebugDirs { roots: Vec::new(), perf_cache: None, symfs: None }
+        DebugDirs { roots: Vec::new(), perf_cache: None, symfs: None, fetched: None }
     }
 
     /// `path` below the symfs directory.
@@ -112,6 +120,7 @@ impl DebugDirs {
             .flat_map(move |place| [here(&place), open_in(&elsewhere, &place)])
             .flatten()
             .filter(move |image| is_companion(image, binary))
+            .chain(std::iter::once_with(move || self.fetched_companions(binary)).flatten())
     }
 
     /// The files at a place, here and as the binary's processes see it.
@@ -140,7 +149,9 @@ impl DebugDirs {
         let beside = image.path().parent()?.join(name);
         let mut paths = vec![beside, self.in_symfs(Path::new(name))];
         paths.extend(self.roots().map(|root| by_build_id(&root, id, ".debug")));
-        paths.into_iter().find_map(|path| check(ElfImage::open(&path).ok()?, Some(id)).ok())
+        let local = paths.into_iter();
+        let local = local.filter_map(|path| check(ElfImage::open(&path).ok()?, Some(id)).ok());
+        local.chain(self.fetched_supplement(image, id)).next()
     }
 }
 

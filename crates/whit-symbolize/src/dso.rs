@@ -215,8 +215,7 @@ impl DsoSymbols {
             if has_symtab(image) {
                 return SymbolTable::from_elf(image, image);
             }
-            let companions = self.config.debug_dirs.open_companions(&self.spec, image);
-            if let Some(companion) = { companions }.find(has_symtab) {
+            if let Some(companion) = self.companions(image).find(has_symtab) {
                 return SymbolTable::from_elf(&companion, image);
             }
             match mini_debug_info::open(image) {
@@ -224,6 +223,14 @@ impl DsoSymbols {
                 None => SymbolTable::from_elf(image, image),
             }
         })
+    }
+
+    /// The companions of a binary that are at hand, best first.
+    pub(crate) fn companions<'a>(
+        &'a self,
+        image: &'a ElfImage,
+    ) -> impl Iterator<Item = ElfImage> + 'a {
+        self.config.debug_dirs.open_companions(&self.spec, image)
     }
 
     fn debug_frames(&self, image: &ElfImage, address: Svma) -> Vec<DwarfFrame> {
@@ -246,7 +253,7 @@ impl DsoSymbols {
         let debug = if DebugInfo::is_in(image) {
             image.clone()
         } else {
-            dirs.open_companions(&self.spec, image).find(DebugInfo::is_in)?
+            self.companions(image).find(DebugInfo::is_in)?
         };
         let mut binaries = vec![debug.path().clone(), image.path().clone()];
         binaries.dedup();

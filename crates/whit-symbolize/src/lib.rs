@@ -40,7 +40,8 @@
 //!
 //! # Not covered
 //!
-//! debuginfod; kernel modules as files (the kernel's own list names their functions).
+//! Kernel modules as files (the kernel's own list names their functions). Files of debuginfod's servers are read where its clients keep them; the
+//! program `whit-debuginfod` fetches them. It fetches nothing for the kernel and the vdso.
 //!
 //! [resolve]: DsoSymbols::resolve
 #![forbid(unsafe_code)]
@@ -54,12 +55,14 @@ mod dso;
 mod dso_spec;
 mod dwarf;
 mod elf_symbols;
+mod fetched;
 mod file_identity;
 mod jitdump;
 mod kallsyms;
 mod kernel;
 mod kernel_code;
 mod kernel_config;
+mod lack;
 mod mini_debug_info;
 mod perf_map;
 mod plt;
@@ -85,6 +88,7 @@ pub use jitdump::{JitDump, JitLine, JitSymbol};
 pub use kernel::running_build_id;
 pub use kernel_code::{KernelCode, NoKernelCode};
 pub use kernel_config::{KernelConfig, RunningList};
+pub use lack::Lack;
 pub use reason::Reason;
 pub use resolution::{InlinedFrame, Resolution, SymbolRef};
 pub use split_files::MissingUnits;

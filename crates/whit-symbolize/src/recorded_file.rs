@@ -58,8 +58,10 @@ impl DebugDirs {
         let Some(id) = spec.build_id else {
             return ElfImage::open(&self.kept(&spec.identity.stamp?)?).ok();
         };
-        let places = self.cached(id, "elf").into_iter().chain(self.by_build_id(id));
-        places.into_iter().find_map(|path| check(ElfImage::open(&path).ok()?, Some(id)).ok())
+        let fetched = self.fetched.as_ref().map(|cache| cache.whole(id));
+        let mut places =
+            self.cached(id, "elf").into_iter().chain(self.by_build_id(id)).chain(fetched);
+        places.find_map(|path| check(ElfImage::open(&path).ok()?, Some(id)).ok())
     }
 }
 

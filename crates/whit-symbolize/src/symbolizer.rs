@@ -61,6 +61,14 @@ impl Symbolizer {
         }
     }
 
+    /// The symbols of a binary, looked for anew: more files may be at hand by now. [`Symbolizer::open`] gives these
+    /// from now on.
+    pub fn reopen(&self, spec: &DsoSpec) -> Arc<DsoSymbols> {
+        let key = self.key(spec);
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
+        self.open(spec)
+    }
+
     /// The code of the recorded kernel.
     ///
     /// # Errors

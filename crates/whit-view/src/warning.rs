@@ -2,7 +2,7 @@
 
 use whit_perfdata::ledger::nobody_ran_text;
 use whit_perfdata::stream::Missing;
-use whit_profile::warning::{LeftOut, Warning};
+use whit_profile::warning::{LeftOut, NotFetched, Warning};
 use whit_types::OutsideText;
 
 /// The line that people read of a warning.
@@ -106,6 +106,29 @@ fn line(warning: &Warning) -> String {
                 file.exact()
             )
         }
+        Warning::NamesOffered { first, binaries } => {
+            let more = match binaries {
+                1 => String::new(),
+                binaries => format!(" and {} more", binaries - 1),
+            };
+            format!(
+                "functions of {}{more} have no names here, and a server may have them: {DEBUGINFOD_EXAMPLE} asks it \
+                 (--no-debuginfod hides this line)",
+                first.exact()
+            )
+        }
+        Warning::NotFetched { binary, share, reason } => {
+            let (binary, percent) = (binary.exact(), 100.0 * share);
+            format!("{binary} ({percent:.1}% of the samples): {}", not_fetched(reason))
+        }
+        Warning::MoreNotFetched { binaries } => {
+            format!("debug information of {binaries} more binaries was not fetched")
+        }
+        Warning::BelowFetchLimit { binaries, least_share } => format!(
+            "{binaries} binaries lack debug information and have less than {}% of the samples each: it was not \
+             fetched (--debuginfod-limit=0 fetches it)",
+            100.0 * least_share
+        ),
         Warning::PeriodOverflow => {
             format!("{} (a corrupt recording?)", line(&Warning::MergedPeriodOverflow))
         }
@@ -139,6 +162,29 @@ fn line(warning: &Warning) -> String {
                 seconds(available_ns)
             )
         }
+    }
+}
+
+/// The option as most people need it.
+const DEBUGINFOD_EXAMPLE: &str = "--debuginfod=https://debuginfod.elfutils.org";
+
+fn not_fetched(reason: &NotFetched) -> String {
+    match reason {
+        NotFetched::NoProgram { path } => format!(
+            "debug information was not fetched: there is no {}, the program that fetches (`cargo build --release -p \
+             whit-debuginfod` in whit's repository makes it: put it beside whit)",
+            path.display()
+        ),
+        NotFetched::Stopped => {
+            "debug information was not fetched: the fetch was stopped (the same command goes on with it)".to_owned()
+        }
+        NotFetched::Failed { reason } => {
+            format!("debug information was not fetched: {}", reason.exact())
+        }
+        NotFetched::OtherBuild { folder } => format!(
+            "the debug information that a server has is of another build, and is not used (rm -r {} asks again)",
+            folder.display()
+        ),
     }
 }
 

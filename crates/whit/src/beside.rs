@@ -6,9 +6,14 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 
+/// Where the program is looked for.
+pub(crate) fn path(name: &str) -> Option<PathBuf> {
+    std::env::current_exe().ok().map(|own| own.with_file_name(name))
+}
+
 /// True where the program is there.
 pub(crate) fn exists(name: &str) -> bool {
-    std::env::current_exe().is_ok_and(|own| own.with_file_name(name).is_file())
+    path(name).is_some_and(|path| path.is_file())
 }
 
 /// Where the program should be.

@@ -16,7 +16,7 @@ mod perf;
 mod profile;
 
 /// Options that change profiles; `--perf` writes each record as it is.
-const OF_PROFILES: [&str; 15] = [
+const OF_PROFILES: [&str; 18] = [
     "samples",
     "pid",
     "tid",
@@ -32,6 +32,9 @@ const OF_PROFILES: [&str; 15] = [
     "vmlinux",
     "kallsyms",
     "threads",
+    "debuginfod",
+    "no_debuginfod",
+    "debuginfod_limit",
 ];
 
 /// Options that change profiles, but not the making of call chains.

@@ -12,6 +12,7 @@ mod bench;
 mod beside;
 mod brief;
 mod completion;
+mod debuginfod;
 mod diff;
 mod doctor;
 mod event_args;

@@ -151,10 +151,11 @@ impl QueryArgs {
             false => self.input.open_all_files()?,
         };
         let with_options = recordings.into_iter().map(|recording| {
-            let options = self.symbols.options(&recording);
-            (recording, options)
+            let options = self.symbols.options(&recording)?;
+            Ok((recording, options))
         });
-        Ok(Source::Recordings(Database::new(with_options.collect(), Cancel::default())))
+        let with_options = with_options.collect::<Result<Vec<_>>>()?;
+        Ok(Source::Recordings(Database::new(with_options, Cancel::default())))
     }
 
     /// From the command line or a file.

@@ -299,6 +299,12 @@ impl ReportArgs {
             options.facets.parallelism = true;
         }
         self.rows.load(recording, &mut options)?;
+        // Text shows lines where they are keys, and nothing else of debug information.
+        let shows_lines = hists.sort_keys().iter().any(|key| key.name().starts_with("src"));
+        let is_text = !self.json && self.html.is_none() && !self.is_interactive();
+        if is_text && !shows_lines && !self.load.inline() {
+            options.companions.leave_out_debug_info();
+        }
         if self.html.is_some() {
             page::load(recording, &mut options, !self.wants_text());
         }

@@ -1,5 +1,6 @@
 //! Options on symbols that `report` and `script` share.
 
+use crate::debuginfod::DebuginfodArgs;
 use crate::heading;
 use crate::perf_cache;
 use anyhow::{Result, bail};
@@ -61,6 +62,8 @@ pub(crate) struct SymbolArgs {
     /// Read kernel symbols from this list [default: /proc/kallsyms]
     #[arg(long, value_name = "FILE", help_heading = heading::SYMBOLS)]
     kallsyms: Option<PathBuf>,
+    #[command(flatten)]
+    debuginfod: DebuginfodArgs,
     /// Decode with N threads [default: one for each CPU]
     #[arg(long, value_name = "N", help_heading = heading::SYMBOLS)]
     threads: Option<usize>,
@@ -128,7 +131,7 @@ impl LoadArgs {
             tids: self.tid.iter().copied().map(Tid).collect(),
             cpus: self.cpu.clone().map_or_else(Vec::new, |list| list.0),
             cgroups: self.cgroup.clone(),
-            ..self.symbols.options(recording)
+            ..self.symbols.options(recording)?
         })
     }
 }
@@ -140,9 +143,14 @@ impl SymbolArgs {
     }
 
     /// As the loader takes them: all samples.
-    pub(crate) fn options(&self, recording: &Recording) -> LoadOptions {
+    ///
+    /// # Errors
+    /// Servers are to be asked, and none is named.
+    pub(crate) fn options(&self, recording: &Recording) -> Result<LoadOptions> {
         let mut debug_dirs = DebugDirs::with_cache(perf_cache::directory());
         debug_dirs.symfs.clone_from(&self.symfs);
+        let (companions, fetched) = self.debuginfod.companions(true)?;
+        debug_dirs.fetched = fetched;
         let mut symbols = SymbolizerConfig::new(debug_dirs);
         symbols.inlines = self.inline();
         symbols.demangle = !self.no_demangle;
@@ -159,11 +167,12 @@ impl SymbolArgs {
             symbols.vdso = whit_elf::own_vdso().ok();
         }
         let machine = ThisMachine { hostname: whit_sys::system::uname().hostname, is_live: false };
-        LoadOptions {
+        Ok(LoadOptions {
             max_stack: self.max_stack,
             machine: Some(machine),
+            companions,
             ..LoadOptions::new(self.threads(), symbols)
-        }
+        })
     }
 
     /// Threads that read the recording.

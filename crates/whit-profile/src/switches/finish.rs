@@ -61,6 +61,15 @@ pub(super) struct Raw {
     threads: Vec<(u32, Tid)>,
 }
 
+impl Raw {
+    /// Nodes with the number of their waits. `node` says where the nodes of workers' trees went.
+    pub(super) fn waits<'n>(&self, node: &dyn Fn(StackRef) -> Option<&'n u32>) -> Vec<(u32, u64)> {
+        let waits =
+            self.rows.iter().map(|(key, sums)| (key.stack, sums.sync_count + sums.preempt_count));
+        waits.filter_map(|(stack, count)| Some((*node(stack)?, count))).collect()
+    }
+}
+
 /// Takes the sums out of the totals, and adds their threads to those of the samples.
 pub(super) fn take_apart(
     mut totals: SwitchTotals<'_>,

@@ -18,6 +18,7 @@ use super::sums::SwitchTotals;
 use super::switch_event::StackRef;
 use super::thread_cgroups;
 use crate::code::CodeFinder;
+use crate::companion_fetch;
 use crate::error::LoadError;
 use crate::loss_window::{LossWindow, RingLoss};
 use crate::model::Profile;
@@ -126,11 +127,13 @@ pub fn load_with_code(
     let node = |stack: StackRef| {
         nodes.get(stack.worker as usize).and_then(|of_worker| of_worker.get(stack.node as usize))
     };
+    let fetched = companion_fetch::fetch(&prepared, options, &sums, &raw.waits(&node));
     let name = |builder: &mut crate::finish::Builder| {
         super::finish::name(raw, &node, wanted.max_spans, builder, &mut switches);
     };
     let (mut profile, ()) =
         crate::finish::finish_with(recording, options, &prepared, sums, &stops, name);
+    profile.warnings.extend(fetched);
     facts.cgroups.enter(&profile.threads, &paths, &mut switches);
     if let Some(told) = &facts.told {
         thread_cgroups::keep_told(told, &profile.threads, &mut switches);

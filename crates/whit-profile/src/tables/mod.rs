@@ -16,6 +16,7 @@ pub use sample_rows::{SampleEntry, SampleWanted};
 
 use crate::describe;
 use crate::error::LoadError;
+use crate::first_fetch::fetch_first;
 use crate::loss_window::RingLoss;
 use crate::model::{LossReport, RecordingInfo};
 use crate::options::LoadOptions;
@@ -27,8 +28,8 @@ use crate::stream_plan::BlockTimes;
 use crate::switches::{IntervalStream, Losses, Roles, WaitClass, all_losses};
 use crate::tables::dimensions::Dimensions;
 use crate::warning::Warning;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::record_type;
 use whit_types::{Pid, Tid};
@@ -46,6 +47,8 @@ pub struct TableSource {
     dimensions: Dimensions,
     stacks: StackTable,
     troubles: Troubles,
+    /// Warnings of the fetch of debug companions, which comes before the first call chain.
+    fetched: Mutex<Option<Vec<Warning>>>,
     /// How often unwinding ended for each reason, once all samples were read with their call chains.
     unwind_ends: Mutex<Option<Vec<(StopReason, u64)>>>,
 }
@@ -99,6 +102,7 @@ impl TableSource {
             dimensions,
             stacks: StackTable::default(),
             troubles: Troubles::default(),
+            fetched: Mutex::default(),
             unwind_ends: Mutex::default(),
         })
     }
@@ -140,6 +144,7 @@ impl TableSource {
     pub fn warnings(&self) -> Vec<Warning> {
         let mut warnings = describe::scan_warnings(&self.recording, &self.prepared);
         warnings.extend(self.roles.warnings.iter().cloned());
+        warnings.extend(self.fetched.lock().iter().flat_map(|it| it.iter().flatten()).cloned());
         let troubles = &self.troubles;
         if let samples @ 1.. = troubles.unreadable.load(Ordering::Relaxed) {
             warnings.push(Warning::UnreadableSamples { samples });
@@ -157,6 +162,17 @@ impl TableSource {
         warnings
     }
 
+    /// Fetches the debug companions that are wanted and not at hand, once.
+    fn fetch_companions(&self) -> Result<(), LoadError> {
+        let mut fetched = self.fetched.lock().unwrap_or_else(PoisonError::into_inner);
+        if fetched.is_none() {
+            let progress = Progress::new(0, &|_, _| ());
+            let (recording, options) = (&self.recording, &self.options);
+            *fetched = Some(fetch_first(recording, options, &self.prepared, &progress)?);
+        }
+        Ok(())
+    }
+
     /// Hands batches of waits and runs to `take`, in the order in which they end, until it says no. Without `stacks`,
     /// call sites are absent.
     ///
@@ -169,6 +185,9 @@ impl TableSource {
     ) -> Result<(), StreamEnd> {
         if !self.tells_switches() {
             return Ok(());
+        }
+        if stacks {
+            self.fetch_companions()?;
         }
         let stream = IntervalStream {
             recording: &self.recording,

@@ -153,6 +153,9 @@ impl TableSource {
         wanted: &SampleWanted,
         take: &mut dyn FnMut(&mut Vec<SampleEntry>) -> bool,
     ) -> Result<(), StreamEnd> {
+        if wanted.stacks {
+            self.fetch_companions()?;
+        }
         let (recording, options, prepared) = (&self.recording, &self.options, &self.prepared);
         let progress = Progress::new(0, &|_, _| ());
         let mut samples = OrderedSamples::within(prepared, wanted.time, options.threads, &progress);

@@ -21,7 +21,7 @@ const WRITE_BYTES: usize = 1 << 20;
 
 /// Writes the recording.
 pub(super) fn run(args: &ExportArgs, recording: &Recording, output: &Path) -> Result<u8> {
-    let options = args.load.symbols.options(recording);
+    let options = args.load.symbols.options(recording)?;
     let beside = beside(output);
     let progress = LoadProgress::new("writing", false);
     let update = |done, total| progress.update(done, total);

@@ -60,7 +60,7 @@ pub(super) fn start() -> Result<u8> {
 }
 
 fn add(args: &ExportArgs, root: &Path, recording: Recording) -> Result<()> {
-    let options = args.load.symbols.options(&recording);
+    let options = args.load.symbols.options(&recording)?;
     let now = SystemTime::now();
     let modified = recording.path.metadata().and_then(|metadata| metadata.modified());
     let facts = Facts {

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use whit_annotate::{AnnotatedFunction, Syntax, Wanted, Weights, annotate};
 use whit_perfdata::reader::Recording;
+use whit_profile::companions::Companions;
 use whit_profile::model::Profile;
 use whit_profile::switches::{self, SwitchOptions};
 use whit_profile::{CodeFinder, LoadOptions, SinglesWanted, WantedFacets};
@@ -85,6 +86,8 @@ fn plain(options: &LoadOptions) -> LoadOptions {
         parallelism: None,
         facets: WantedFacets::default(),
         count: whit_profile::Counted::Samples,
+        // The first view fetched all that there is; keys do not wait for servers.
+        companions: Companions::Off,
         ..options.clone()
     }
 }

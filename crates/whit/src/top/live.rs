@@ -16,6 +16,7 @@ use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use whit_perfdata::reader::Recording;
+use whit_profile::companions::Companions;
 use whit_profile::model::Profile;
 use whit_profile::switches::SwitchOptions;
 use whit_profile::{KeptSymbols, LoadOptions};
@@ -63,20 +64,22 @@ impl Pictures {
         Ok(Recording::from_file(Path::new(NAME), file)?)
     }
 
-    fn load_options(&self, recording: &Recording) -> LoadOptions {
-        let mut options = self.symbols.options(recording);
+    fn load_options(&self, recording: &Recording) -> Result<LoadOptions> {
+        let mut options = self.symbols.options(recording)?;
+        // A picture waits for no server.
+        options.companions = Companions::Off;
         // A window is small: more threads cost more than they save.
         options.threads = 1;
         options.machine.iter_mut().for_each(|machine| machine.is_live = true);
         options.kept_symbols = Some(self.kept.clone());
         options.facets = SortKey::wanted_facets(self.hists.sort_keys(), TIME_QUANTUM_NS);
         options.blocks = self.hists.intervals;
-        options
+        Ok(options)
     }
 
     pub(super) fn profile(&self) -> Result<Profile> {
         let recording = self.recording()?;
-        let options = self.load_options(&recording);
+        let options = self.load_options(&recording)?;
         Ok(whit_profile::load(&recording, &options, &|_, _| ())?)
     }
 
@@ -99,7 +102,7 @@ impl Pictures {
         ask: impl FnOnce(&RecordingSource<'_>) -> Result<T, String>,
     ) -> Result<T, String> {
         let recording = self.recording().map_err(|error| output::describe(&error))?;
-        let options = self.load_options(&recording);
+        let options = self.load_options(&recording).map_err(|error| output::describe(&error))?;
         let recordings = [recording];
         ask(&RecordingSource::new(&recordings, Some(options), SwitchOptions::default()))
     }

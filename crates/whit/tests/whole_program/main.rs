@@ -18,6 +18,7 @@ mod cgroups;
 mod chained;
 mod chains;
 mod control_characters;
+mod debuginfod;
 mod deferred_chains;
 mod diff;
 mod exports;
