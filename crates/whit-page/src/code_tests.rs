@@ -46,7 +46,7 @@ impl Code for Made {
     }
 }
 
-/// A function for each list of samples, each of which stands at the next instruction.
+/// A function for each list; its samples stand at one instruction after the other.
 fn profile(functions: &[&[u64]]) -> Profile {
     let mut profile = Profile {
         events: vec![EventInfo { name: "cycles".into(), ..EventInfo::default() }],

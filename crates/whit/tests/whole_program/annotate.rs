@@ -312,7 +312,7 @@ fn code_of_the_kernel_is_shown_or_refused_with_the_way_out() {
     });
 }
 
-/// The data of a page.
+/// The JSON that a page embeds.
 fn page_data(path: &Path) -> Value {
     let page = std::fs::read_to_string(path).expect("the page");
     let start = "<script type=\"application/json\" id=\"profile\">";
