@@ -77,6 +77,25 @@ impl Binaries {
     }
 }
 
+impl Binaries {
+    /// How to unwind a process's code of a JIT compiler, if that is known.
+    pub(crate) fn jit_unwind_info(
+        &self,
+        pid: Pid,
+        dso: DsoIndex,
+        arch: Option<Arch>,
+    ) -> Option<ModuleUnwindInfo> {
+        let arch = arch?;
+        let described = self.jitdump_of.get(&pid).copied().unwrap_or(dso);
+        let binary = self.get(described)?;
+        let find = || {
+            let known = binary.symbols.jit_unwind_info(arch);
+            known.unwrap_or_else(|| ModuleUnwindInfo::none(arch))
+        };
+        Some(binary.unwind.get_or_init(find).clone())
+    }
+}
+
 fn spec(dso: &RecordedDso, mapped_by: &[Pid], machine: &RecordedMachine) -> DsoSpec {
     let (kind, pids) = match dso.kind {
         RecordedKind::Kernel => return DsoSpec::kernel(),
