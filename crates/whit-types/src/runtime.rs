@@ -144,13 +144,10 @@ impl fmt::Display for Runtime {
 /// The rest of a name that begins with that of a file of a runtime and goes on with a version or an ending.
 fn version_behind<'a>(name: &'a str, file: &str) -> Option<&'a str> {
     let rest = name.strip_prefix(file)?;
-    let goes_on = rest.starts_with(|next: char| next.is_ascii_digit() || matches!(next, '.' | '-'));
-    // `node-gyp` and `python3-config` are other programs; `libluajit-5.1.so` is none.
-    let is_other =
-        rest.starts_with('-') && !rest[1..].starts_with(|next: char| next.is_ascii_digit());
-    let is_script =
-        [".js", ".py", ".rb", ".php", ".lua"].iter().any(|ending| rest.ends_with(ending));
-    ((rest.is_empty() || goes_on) && !is_other && !is_script).then_some(rest)
+    // `node-gyp`, `node.js` and `python3-config` are other programs.
+    let version = rest.split(".so").next()?;
+    let is_version = |c: char| c.is_ascii_digit() || matches!(c, '.' | '-' | 't');
+    version.chars().all(is_version).then_some(rest)
 }
 
 /// `3.12`, `3.13t.so.1.0`.
