@@ -36,7 +36,14 @@ impl Binaries {
         symbolizer: Arc<Symbolizer>,
         machine: &RecordedMachine,
     ) -> Binaries {
-        let specs = dsos.iter().map(|(index, dso)| spec(dso, dsos.mapped_by(index), machine));
+        let specs = dsos.iter().map(|(index, dso)| {
+            let mut spec = spec(dso, dsos.mapped_by(index), machine);
+            if let (RecordedKind::Anonymous(pid), true) = (dso.kind, machine.is_this) {
+                let began = model.began(pid);
+                spec.process_began = began.and_then(|began| machine.time_of_day(began));
+            }
+            spec
+        });
         let specs: Vec<_> = specs.collect();
         let jitdumps = dsos.iter().filter(|(_, dso)| dso.kind == RecordedKind::JitDump);
         let jitdump_of = jitdumps
@@ -58,6 +65,13 @@ impl Binaries {
     /// The code of the recorded kernel.
     pub(crate) fn kernel_code(&self) -> Result<KernelCode, NoKernelCode> {
         self.symbolizer.kernel_code()
+    }
+
+    /// Whether some of a process's code of a JIT compiler has names.
+    pub(crate) fn names_code_of(&self, pid: Pid, dsos: &DsoTable) -> bool {
+        let is_named = |dso| self.get(dso).is_some_and(|binary| binary.symbols.reason().is_none());
+        let code = dsos.iter().filter(|(_, dso)| dso.kind == RecordedKind::Anonymous(pid));
+        self.has_jitdump(pid) || code.map(|(index, _)| index).any(is_named)
     }
 
     /// True for processes that wrote a jitdump file.

@@ -62,6 +62,7 @@ mod kernel;
 mod kernel_code;
 mod kernel_config;
 mod perf_map;
+mod perf_map_writer;
 mod plt;
 mod read_file;
 mod reason;

@@ -11,6 +11,7 @@ use whit_unwind::{Bytes, JitPiece, Trampolines};
 
 use crate::companion::{PROC, sees_other_files};
 use crate::kallsyms::parse_hex;
+use crate::perf_map_writer::PerfMapWriter;
 use crate::read_file::{read_limited, read_open};
 use crate::reason::Reason;
 use crate::symbol_table::{Names, Symbol, SymbolSource, SymbolTable};
@@ -92,6 +93,7 @@ pub(crate) struct PerfMapPath {
     path: PathBuf,
     /// The process that sees it there, if not we.
     seen_by: Option<Pid>,
+    writer: PerfMapWriter,
 }
 
 impl PerfMapPath {
@@ -102,6 +104,7 @@ impl PerfMapPath {
         };
         let gone = |errno| if errno == Errno::SRCH { Errno::NOENT } else { errno };
         let file = opened.map_err(|errno| Reason::from_io(&self.path, &gone(errno).into()))?;
+        self.writer.check(&self.path, &file)?;
         Ok(SymbolTable::parse_perf_map(read_open(&self.path, file, MAX_MAP_BYTES)?.into()))
     }
 }
@@ -110,12 +113,13 @@ impl PerfMapPath {
 /// and in the `/tmp` that the process itself sees, under the id that it has there. For a process
 /// with mounts of its own, its own file goes first: a file in our view may be left of another
 /// process of the same id.
-pub(crate) fn places(pid: Pid, dirs: &[PathBuf]) -> Vec<PerfMapPath> {
+pub(crate) fn places(pid: Pid, dirs: &[PathBuf], writer: PerfMapWriter) -> Vec<PerfMapPath> {
     let name = |pid: Pid| format!("perf-{}.map", pid.0);
-    let here = dirs.iter().map(|dir| PerfMapPath { path: dir.join(name(pid)), seen_by: None });
+    let here =
+        dirs.iter().map(|dir| PerfMapPath { path: dir.join(name(pid)), seen_by: None, writer });
     let inner = inner_pid(pid).unwrap_or(pid);
     let path = Path::new("/tmp").join(name(inner));
-    let there = PerfMapPath { path, seen_by: Some(pid) };
+    let there = PerfMapPath { path, seen_by: Some(pid), writer };
     let mut places: Vec<PerfMapPath> = here.chain([there]).collect();
     if sees_other_files(pid) {
         places.rotate_right(1);
@@ -177,7 +181,8 @@ mod tests {
     #[test]
     fn a_map_is_read_where_we_see_it_or_the_process_does() {
         let pid = Pid(std::process::id() as i32);
-        let places = places(pid, &[PathBuf::from("/not/there")]);
+        let writer = PerfMapWriter::of(pid, None, None);
+        let places = places(pid, &[PathBuf::from("/not/there")], writer);
         let [here, there] = &places[..] else { panic!("{places:?}") };
         assert_eq!(here.path, PathBuf::from(format!("/not/there/perf-{}.map", pid.0)));
         assert!(matches!(here.read(), Err(Reason::FileMissing { .. })));
