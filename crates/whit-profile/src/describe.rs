@@ -7,6 +7,7 @@ use crate::prepare::Prepared;
 use crate::process::MAX_EPOCHS_PER_PROCESS;
 use crate::scan::Scan;
 use crate::stops::StopCounts;
+use crate::unnamed_runtimes;
 use crate::warning::Warning;
 use std::collections::BTreeSet;
 use whit_perfdata::attr::{Attr, ReadFormat, SampleType};
@@ -205,7 +206,7 @@ fn missing_symbols(
     let places = sums.places.values.iter().filter(|place| names_kernel || !place.kernel);
     let used: BTreeSet<_> = places.map(|place| place.dso).collect();
     let mut missing = Vec::new();
-    for dso in used {
+    for dso in used.iter().copied() {
         let kind = prepared.dsos.get(dso).kind;
         if matches!(kind, RecordedKind::Unknown | RecordedKind::KernelSymbol(_)) {
             continue;
@@ -220,5 +221,6 @@ fn missing_symbols(
         missing.truncate(MAX_NAMED_BINARIES);
         missing.push(Warning::MoreWithoutSymbols { binaries });
     }
+    missing.extend(unnamed_runtimes::warnings(prepared, &used));
     missing
 }

@@ -99,6 +99,7 @@ pub mod tables;
 pub mod tasks;
 pub mod time_filter;
 mod tracepoints;
+mod unnamed_runtimes;
 pub mod wall;
 pub mod warning;
 mod work;
