@@ -9,7 +9,7 @@ use whit_host::list_cut::ListCut;
 use whit_host::named::NameNote;
 use whit_perfdata::ledger::nobody_ran_text;
 use whit_sys::Errno;
-use whit_types::{CpuId, Pid, Tid};
+use whit_types::{CpuId, Pid, Runtime, Tid};
 
 use crate::kept_files::KEPT_MAX_BYTES;
 use crate::options::CallGraph;
@@ -124,6 +124,8 @@ pub enum Notice {
     BinariesKept { count: u64, bytes: u64 },
     /// There was no room for all of them.
     BinariesNotKept { count: u64 },
+    /// Functions of a language runtime have no names, in this process for one.
+    RuntimeWithoutNames { runtime: Runtime, pid: Pid },
     /// More files were mapped as code than are described.
     FilesCut { described: usize },
     /// A feature is too long for the format of pipes.
@@ -371,6 +373,12 @@ impl fmt::Display for Notice {
                  processes run that map them",
                 if *count == 1 { "y" } else { "ies" },
                 KEPT_MAX_BYTES >> 20
+            ),
+            Notice::RuntimeWithoutNames { runtime, pid } => write!(
+                f,
+                "functions of {runtime} have no names (process {}); the way to them: {}",
+                pid.0,
+                runtime.advice()
             ),
             Notice::FilesCut { described } => write!(
                 f,

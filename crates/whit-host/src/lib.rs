@@ -43,6 +43,7 @@ pub mod open;
 pub mod processes;
 pub mod rights;
 pub mod roots;
+pub mod runtimes;
 pub mod target;
 pub mod topology;
 pub mod tracepoint;

@@ -15,9 +15,9 @@ pub enum Runtime {
         /// 12 for Python 3.12, where the name of the file tells it.
         minor: Option<u8>,
     },
-    /// Ruby.
+    /// CRuby, with its compiler YJIT.
     Ruby,
-    /// PHP.
+    /// The interpreter of the PHP project, with the compiler of OPcache.
     Php,
     /// LuaJIT.
     LuaJit,
@@ -100,12 +100,12 @@ impl Runtime {
         })
     }
 
-    /// Its functions are run by an interpreter unless it was told otherwise, so that they have no addresses at all.
+    /// Whether an interpreter runs its functions by default, so that they have no addresses at all.
     pub fn is_interpreter(self) -> bool {
         matches!(self, Runtime::Python { .. })
     }
 
-    /// Whether programs have code of a JIT compiler unless they were told otherwise.
+    /// Whether programs have code of a JIT compiler by default.
     pub fn always_compiles(self) -> bool {
         matches!(self, Runtime::Node | Runtime::Java | Runtime::LuaJit | Runtime::DotNet)
     }

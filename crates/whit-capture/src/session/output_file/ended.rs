@@ -164,7 +164,10 @@ impl EndedOutput {
         }
         if plan.build_ids {
             let mapped = self.shares.iter().map(|share| &share.mapped);
-            MappedCode { files: &context.known_files, roots: context.roots }.describe(
+            let target = &context.plan.synthesis.target;
+            let says_runtimes = !target.covers_cpus();
+            let (files, roots) = (&context.known_files, context.roots);
+            MappedCode { files, roots, says_runtimes }.describe(
                 features,
                 mapped,
                 plan.kept_files.clone(),
