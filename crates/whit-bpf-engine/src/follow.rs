@@ -4,6 +4,7 @@
 //! at every record. Until it has announced a mapping, stacks through it are followed by frame
 //! pointers or cut, and counted.
 
+use std::fs::File;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -20,8 +21,10 @@ use whit_perfdata::sample::SampleLayout;
 use whit_sys::maps::MapsLine;
 use whit_sys::{Errno, Poller, Waker};
 use whit_types::{Avma, Pid, Tid, TimestampNs};
+use whit_unwind::Trampolines;
 use whit_unwind_tables::TableStore;
 
+use super::arenas;
 use super::model::{Backing, Model};
 use super::modules::{Modules, TableCounts, UnopenedBinary};
 
@@ -138,6 +141,12 @@ impl Following {
     }
 }
 
+/// Whether it maps code that is in no file.
+fn is_nameless(map: &Mmap<'_>) -> bool {
+    let has_file = matches!(map.file_id, MappedFileId::Inode { inode, .. } if inode != 0);
+    map.is_executable() && !has_file && map.path != b"[vdso]"
+}
+
 impl Drop for Following {
     fn drop(&mut self) {
         self.stop();
@@ -214,6 +223,7 @@ impl Follower {
             let _in_force = processes::see_others();
             std::fs::read(self.roots.process(Pid(pid), "maps")).unwrap_or_default()
         };
+        let mut nameless = Vec::new();
         for line in text.split(|byte| *byte == b'\n').filter_map(MapsLine::parse) {
             if !line.is_executable() {
                 continue;
@@ -230,9 +240,11 @@ impl Follower {
                 flags: line.flags,
                 path: line.record_path(),
             };
+            nameless.extend(is_nameless(&map).then_some(map));
             self.model.record(&SideBand::Mmap(map), TimestampNs(0));
         }
         self.model.know(pid);
+        nameless.iter().for_each(|map| self.look_for_arenas(map, TimestampNs(0)));
     }
 
     /// Takes what the rings hold, by time.
@@ -254,9 +266,33 @@ impl Follower {
             let Some((record, _)) = RawRecord::split(bytes) else { continue };
             match SideBand::parse(record) {
                 Some(SideBand::Lost { lost, .. }) => self.counts.lost_records += lost,
-                Some(record) => self.model.record(&record, *time),
+                Some(record) => {
+                    self.model.record(&record, *time);
+                    if let SideBand::Mmap(map) = &record {
+                        self.look_for_arenas(map, *time);
+                    }
+                }
                 None => {}
             }
+        }
+    }
+
+    /// Python makes code that no file describes, and that all its functions are called by.
+    fn look_for_arenas(&mut self, map: &Mmap<'_>, time: TimestampNs) {
+        let range = map.start.0..map.start.0.saturating_add(map.len_bytes);
+        let is_large = map.len_bytes >= Trampolines::ARENA_BYTES;
+        if !is_large || !is_nameless(map) || !self.model.runs_python(map.pid) {
+            return;
+        }
+        let memory = {
+            let _in_force = processes::see_others();
+            File::open(self.roots.process(map.pid, "mem"))
+        };
+        // A process that is gone has no more stacks.
+        let Ok(memory) = memory else { return };
+        for (start, of) in arenas::find(&memory, range) {
+            self.modules.learn_arenas(of, &self.stacks);
+            self.model.trampolines(map.pid, start, of, time);
         }
     }
 

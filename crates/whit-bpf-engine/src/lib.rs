@@ -23,6 +23,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod arenas;
 mod blocked;
 mod chosen;
 mod decoder;

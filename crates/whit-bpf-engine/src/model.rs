@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use whit_perfdata::record::{MappedFileId, Mmap, SideBand};
-use whit_types::{FileId, Pid, TimestampNs};
+use whit_types::{FileId, Pid, Runtime, TimestampNs};
+use whit_unwind::Trampolines;
 
 /// Executable mappings that are kept of one process.
 const MAPPINGS_MAX: usize = whit_bpf::stacks::PROCESS_MAPPINGS_MAX;
@@ -20,6 +21,8 @@ pub(super) enum Backing {
     File { id: FileId, path: Vec<u8> },
     /// The kernel's own code for user mode.
     Vdso,
+    /// An arena of trampolines that Python made.
+    Trampolines(Trampolines),
     /// Memory that no file describes.
     None,
 }
@@ -196,6 +199,32 @@ impl Model {
         }
     }
 
+    /// Whether a process runs Python, as far as its mappings tell.
+    pub(super) fn runs_python(&self, pid: Pid) -> bool {
+        let is_python = |mapped: &Mapped| match &mapped.backing {
+            Backing::File { path, .. } => {
+                matches!(Runtime::of_path(path), Some(Runtime::Python { .. }))
+            }
+            _ => false,
+        };
+        self.get(pid.0).is_some_and(|space| space.iter().any(|(_, mapped)| is_python(mapped)))
+    }
+
+    /// Memory of a process, which was mapped before, turns out to be an arena of trampolines.
+    pub(super) fn trampolines(
+        &mut self,
+        pid: Pid,
+        start: u64,
+        of: Trampolines,
+        since: TimestampNs,
+    ) {
+        let end = start.saturating_add(Trampolines::ARENA_BYTES);
+        let backing = Backing::Trampolines(of);
+        if let Some(space) = self.space(pid) {
+            space.insert(start, Mapped { end, file_offset: 0, backing, since });
+        }
+    }
+
     /// A new program: the earlier mappings are gone. Its own mappings may have arrived first, from
     /// another CPU.
     fn exec(&mut self, pid: Pid, time: TimestampNs) {
@@ -319,6 +348,26 @@ mod tests {
             ]
         );
         assert_eq!(model.unknown_mappings(), 0);
+    }
+
+    #[test]
+    fn arenas_of_trampolines_stay_apart_and_make_room_in_nameless_memory() {
+        let mut model = Model::default();
+        model.record(&mmap(7, 0x1000, 0x1000, 0, b"/usr/bin/python3.12"), TimestampNs(1));
+        assert!(model.runs_python(Pid(7)) && !model.runs_python(Pid(8)));
+        model.record(&mmap(7, 0x10_0000, 0x3_0000, 0, b"//anon"), TimestampNs(2));
+        let mut arena = vec![0x48, 0x83, 0xec, 8, 0xff, 0xd1, 0x48, 0x83, 0xc4, 8, 0xc3];
+        arena.extend(arena.clone());
+        let kind = Trampolines::recognize(&arena).unwrap();
+        model.trampolines(Pid(7), 0x10_0000, kind, TimestampNs(3));
+        model.trampolines(Pid(7), 0x11_0000, kind, TimestampNs(3));
+        let backings: Vec<_> = model.get(7).unwrap().iter().collect();
+        let [_, (first, a), (second, b), (third, rest)] = &backings[..] else {
+            panic!("{backings:?}")
+        };
+        assert_eq!((*first, *second, *third), (0x10_0000, 0x11_0000, 0x12_0000));
+        assert!([a, b].iter().all(|arena| arena.backing == Backing::Trampolines(kind)));
+        assert_eq!(rest.backing, Backing::None);
     }
 
     #[test]

@@ -20,8 +20,8 @@ use whit_host::roots::Roots;
 use whit_sys::process_files::{Identity, OpenError, WantedFile};
 use whit_sys::{Errno, MappedFile, Waker};
 use whit_types::{FileId, FileOffset, FileStamp, OpenFailure};
-use whit_unwind::Bytes;
 use whit_unwind::table::UnwindTable;
+use whit_unwind::{Bytes, Trampolines};
 use whit_unwind_tables::{FileVersion, Origin, TableStore};
 
 use super::model::{Backing, Mapped, Model, Space};
@@ -112,6 +112,8 @@ impl TableCounts {
 #[derive(Debug)]
 pub(super) struct Modules {
     known: HashMap<Backing, Module>,
+    /// Tables of arenas: processes share them.
+    arenas: HashMap<Trampolines, TableNumber>,
     tasks: Option<Sender<Task>>,
     done: Receiver<Done>,
     workers: Vec<JoinHandle<()>>,
@@ -138,7 +140,8 @@ impl Modules {
             workers.push(thread.map_err(|source| EngineError::Thread { source })?);
         }
         let counts = TableCounts::default();
-        Ok(Modules { known: HashMap::new(), tasks: Some(tasks), done, workers, counts })
+        let (known, arenas) = (HashMap::new(), HashMap::new());
+        Ok(Modules { known, arenas, tasks: Some(tasks), done, workers, counts })
     }
 
     /// The mappings of a process for the kernel's programs. The threads start on new binaries.
@@ -150,8 +153,14 @@ impl Modules {
     fn mapping(&mut self, (pid, model): (i32, &Model), start: u64, mapped: &Mapped) -> Mapping {
         let end = mapped.end;
         let without = |table| Mapping { start, end, bias: 0, table };
-        if mapped.backing == Backing::None {
-            return without(TableNumber::NONE);
+        match &mapped.backing {
+            Backing::None => return without(TableNumber::NONE),
+            Backing::Trampolines(of) => {
+                let table = self.arenas.get(of).copied().unwrap_or(TableNumber::NONE);
+                // Stated addresses of an arena count from its start.
+                return Mapping { start, end, bias: start, table };
+            }
+            Backing::File { .. } | Backing::Vdso => {}
         }
         let ancestors = || model.ancestors(pid);
         let mapper = || Mapper { pid, range: Some(start..end), ancestors: ancestors() };
@@ -246,6 +255,15 @@ impl Modules {
         settled
     }
 
+    /// Loads the table of arenas of a kind, once.
+    pub(super) fn learn_arenas(&mut self, of: Trampolines, stacks: &Mutex<Stacks>) {
+        if !self.arenas.contains_key(&of) {
+            let table = of.table().ok().map(|table| (table, Origin::Built));
+            let number = self.load(table, stacks);
+            self.arenas.insert(of, number);
+        }
+    }
+
     fn load(
         &mut self,
         table: Option<(UnwindTable, Origin)>,
@@ -274,7 +292,7 @@ fn name(backing: &Backing, image: &ElfImage, table: TableNumber, stacks: &Mutex<
     let stacks = stacks.lock().unwrap_or_else(PoisonError::into_inner);
     // Refused, the binary is known where its mappings are.
     let _ = match backing {
-        Backing::None => Ok(()),
+        Backing::None | Backing::Trampolines(_) => Ok(()),
         Backing::Vdso => stacks.set_vdso(bias, table),
         Backing::File { .. } => stacks.set_file(image.bytes().as_ptr() as u64, bias, table),
     };
@@ -324,7 +342,7 @@ fn work(
 /// The binary, opened by way of the process that has it mapped; `None` where there is none to be opened.
 fn open(backing: &Backing, mapper: &Mapper, roots: &Roots) -> Result<Option<Binary>, OpenError> {
     match backing {
-        Backing::None => Ok(None),
+        Backing::None | Backing::Trampolines(_) => Ok(None),
         Backing::Vdso => {
             let image =
                 own_vdso().ok().map(|bytes| ElfImage::from_bytes(Path::new("[vdso]"), bytes));

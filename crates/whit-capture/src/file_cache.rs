@@ -1,7 +1,7 @@
 //! The files that processes have mapped as code. Each is opened once, through a process that maps it, and
 //! described in the recording.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
@@ -15,7 +15,7 @@ use whit_perfdata::mapped_file::{FoundFile, MappedFile};
 use whit_sys::limit::Limit;
 use whit_sys::maps::MapsLine;
 use whit_sys::process_files::{DELETED, Identity, WantedFile, stated_id};
-use whit_types::{BuildId, FileId, OpenFailure};
+use whit_types::{BuildId, FileId, OpenFailure, Runtime};
 
 use crate::build_id;
 use crate::kept_files::KeptFiles;
@@ -66,6 +66,8 @@ pub struct FileCache {
     held: AtomicUsize,
     /// Descriptors below this number may be held; 0 holds none.
     held_below: u64,
+    /// Runtimes that a notice was about.
+    told: Mutex<BTreeSet<Runtime>>,
 }
 
 impl FileCache {
@@ -153,6 +155,25 @@ impl FileCache {
     /// Whether there were more files than are remembered.
     pub(crate) fn is_cut(&self) -> bool {
         self.is_cut.load(Ordering::Relaxed)
+    }
+
+    /// Paths of files with a process that maps each, the last one where several do.
+    pub(crate) fn mappers(&self, mapped: &MappedFiles) -> Vec<(Box<[u8]>, i32)> {
+        let files = self.lock();
+        let before = files.values().filter_map(|known| match known {
+            Known::Opened(opened) => Some((opened.path.clone(), opened.through.pid)),
+            Known::Unopened { .. } => None,
+        });
+        let recorded = mapped.iter().map(|(_, file)| (file.path.clone(), file.last.pid));
+        let mut all: Vec<_> = before.chain(recorded).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// Whether no notice was about a runtime yet.
+    pub(crate) fn is_first_word_on(&self, runtime: Runtime) -> bool {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(runtime)
     }
 
     /// Looks at the files that the kernel's mapping records name. Gives their build ids, by path.

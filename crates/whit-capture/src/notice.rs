@@ -9,7 +9,7 @@ use whit_host::list_cut::ListCut;
 use whit_host::named::NameNote;
 use whit_perfdata::ledger::nobody_ran_text;
 use whit_sys::Errno;
-use whit_types::{CpuId, Pid, Tid};
+use whit_types::{CpuId, Pid, Runtime, Tid};
 
 use crate::kept_files::KEPT_MAX_BYTES;
 use crate::options::CallGraph;
@@ -130,6 +130,8 @@ pub enum Notice {
     BinariesGone { count: u64 },
     /// Nothing can be copied.
     CacheUnusable { directory: String, why: String },
+    /// Functions of a language runtime have no names, in this process for one.
+    RuntimeWithoutNames { runtime: Runtime, pid: Pid },
     /// More files were mapped as code than are described.
     FilesCut { described: usize },
     /// A feature is too long for the format of pipes.
@@ -399,6 +401,12 @@ impl fmt::Display for Notice {
                 f,
                 "binaries are not copied to {directory}: {why}. Reports have their names as long as \
                  the files stay as they are (another place: PERF_BUILDID_DIR; no copies: -N)"
+            ),
+            Notice::RuntimeWithoutNames { runtime, pid } => write!(
+                f,
+                "functions of {runtime} have no names (process {}); the way to them: {}",
+                pid.0,
+                runtime.advice()
             ),
             Notice::FilesCut { described } => write!(
                 f,

@@ -31,11 +31,13 @@ pub enum Area {
     Cgroups,
     /// Kernel and vdso symbols.
     Symbols,
+    /// Language runtimes of processes that were named.
+    Runtimes,
 }
 
 impl Area {
     /// Every area, in the order of a report.
-    pub const ALL: [Area; 11] = [
+    pub const ALL: [Area; 12] = [
         Area::Recording,
         Area::Events,
         Area::Sampling,
@@ -47,6 +49,7 @@ impl Area {
         Area::Tracing,
         Area::Cgroups,
         Area::Symbols,
+        Area::Runtimes,
     ];
 
     /// A heading.
@@ -63,6 +66,7 @@ impl Area {
             Area::Tracing => "Tracing and BPF",
             Area::Cgroups => "Control groups",
             Area::Symbols => "Kernel symbols",
+            Area::Runtimes => "Runtimes of processes",
         }
     }
 }

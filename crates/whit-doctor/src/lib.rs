@@ -37,7 +37,7 @@ mod render;
 mod system_probe;
 mod work;
 
-pub use checks::run;
+pub use checks::{check_processes, run};
 pub use finding::{Area, Cost, Finding, Report, Status};
 pub use listing::{
     ListedEvent, Listing, MAX_TRACEPOINTS_TRIED, Note, Openable, Selection, TextOptions, Trial,

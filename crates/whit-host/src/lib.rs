@@ -44,6 +44,7 @@ pub mod perf_cache;
 pub mod processes;
 pub mod rights;
 pub mod roots;
+pub mod runtimes;
 pub mod target;
 pub mod topology;
 pub mod tracepoint;

@@ -103,6 +103,13 @@ pub fn effective_user(roots: &Roots, pid: Pid) -> Option<u32> {
     std::str::from_utf8(users).ok()?.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
+/// The id that a process has in its own, innermost namespace.
+pub fn inner_pid(roots: &Roots, pid: Pid) -> Option<Pid> {
+    let text = std::fs::read_to_string(roots.process(pid, "status")).ok()?;
+    let ids = text.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+    Some(Pid(ids.split_ascii_whitespace().next_back()?.parse().ok()?))
+}
+
 /// When a process began, in the kernel's ticks since boot (`proc_pid_stat(5)`, field 22).
 pub fn start_ticks(roots: &Roots, pid: Pid) -> Option<u64> {
     let text = std::fs::read(roots.process(pid, "stat")).ok()?;

@@ -38,7 +38,14 @@ impl Binaries {
         symbolizer: Arc<Symbolizer>,
         machine: &RecordedMachine,
     ) -> Binaries {
-        let specs = dsos.iter().map(|(index, dso)| spec(dso, dsos.mapped_by(index), machine));
+        let specs = dsos.iter().map(|(index, dso)| {
+            let mut spec = spec(dso, dsos.mapped_by(index), machine);
+            if let (RecordedKind::Anonymous(pid), true) = (dso.kind, machine.is_this) {
+                let began = model.began(pid);
+                spec.process_began = began.and_then(|began| machine.time_of_day(began));
+            }
+            spec
+        });
         let specs: Vec<_> = specs.collect();
         let jitdumps = dsos.iter().filter(|(_, dso)| dso.kind == RecordedKind::JitDump);
         let jitdump_of = jitdumps
@@ -76,6 +83,13 @@ impl Binaries {
         self.symbolizer.kernel_code()
     }
 
+    /// Whether some of a process's code of a JIT compiler has names.
+    pub(crate) fn names_code_of(&self, pid: Pid, dsos: &DsoTable) -> bool {
+        let is_named = |dso| self.get(dso).is_some_and(|binary| binary.symbols.reason().is_none());
+        let code = dsos.iter().filter(|(_, dso)| dso.kind == RecordedKind::Anonymous(pid));
+        self.has_jitdump(pid) || code.map(|(index, _)| index).any(is_named)
+    }
+
     /// True for processes that wrote a jitdump file.
     pub(crate) fn has_jitdump(&self, pid: Pid) -> bool {
         self.jitdump_of.contains_key(&pid)
@@ -90,6 +104,25 @@ impl Binaries {
     ) -> Option<(DsoIndex, FileOffset)> {
         let dso = *self.jitdump_of.get(&pid)?;
         Some((dso, self.get(dso)?.symbols.locate_jit(address, time)?))
+    }
+}
+
+impl Binaries {
+    /// How to unwind a process's code of a JIT compiler, if that is known.
+    pub(crate) fn jit_unwind_info(
+        &self,
+        pid: Pid,
+        dso: DsoIndex,
+        arch: Option<Arch>,
+    ) -> Option<ModuleUnwindInfo> {
+        let arch = arch?;
+        let described = self.jitdump_of.get(&pid).copied().unwrap_or(dso);
+        let binary = self.get(described)?;
+        let find = || {
+            let known = binary.symbols.jit_unwind_info(arch);
+            known.unwrap_or_else(|| ModuleUnwindInfo::none(arch))
+        };
+        Some(binary.unwind.get_or_init(find).clone())
     }
 }
 

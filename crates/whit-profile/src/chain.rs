@@ -17,7 +17,8 @@ use whit_perfdata::record::misc;
 use whit_perfdata::sample::{Sample, Words, context};
 use whit_types::{Arch, Avma, Pid, TimestampNs};
 use whit_unwind::{
-    AddressSpace, DeeperStack, FrameKind, StackDump, StopReason, Unwinder, UserFrame, UserRegs,
+    AddressSpace, Bias, DeeperStack, FrameKind, ModuleUnwindInfo, StackDump, StopReason, Unwinder,
+    UserFrame, UserRegs,
 };
 
 /// Frames that a call chain may have, as `perf report --max-stack` has it by default.
@@ -291,6 +292,13 @@ impl<'a> ChainMaker<'a> {
         let mut space = AddressSpace::new();
         for mapping in epoch.map.iter() {
             let dso = self.context.dsos.get(mapping.dso);
+            if let RecordedKind::Anonymous(pid) = dso.kind {
+                let binaries = self.context.binaries;
+                let info = binaries.jit_unwind_info(pid, mapping.dso, self.context.arch);
+                let info = info.unwrap_or_else(|| ModuleUnwindInfo::none(Arch::X86_64));
+                space.map(mapping.start..mapping.end, Bias(0), info);
+                continue;
+            }
             let unwinds = matches!(dso.kind, RecordedKind::File | RecordedKind::Vdso);
             let binary = unwinds.then(|| self.context.binaries.get(mapping.dso)).flatten();
             let (bias, info) = crate::binaries::unwind_info(binary, mapping, self.context.arch);

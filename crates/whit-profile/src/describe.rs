@@ -8,6 +8,7 @@ use crate::prepare::Prepared;
 use crate::process::MAX_EPOCHS_PER_PROCESS;
 use crate::scan::Scan;
 use crate::stops::StopCounts;
+use crate::unnamed_runtimes;
 use crate::warning::Warning;
 use std::collections::BTreeSet;
 use whit_perfdata::attr::{Attr, ReadFormat, SampleType};
@@ -210,7 +211,7 @@ fn missing_symbols(
     let places = sums.places.values.iter().filter(|place| names_kernel || !place.kernel);
     let used: BTreeSet<_> = places.map(|place| place.dso).collect();
     let (mut missing, mut units) = (Vec::new(), Vec::new());
-    for dso in used {
+    for dso in used.iter().copied() {
         let kind = prepared.dsos.get(dso).kind;
         if matches!(kind, RecordedKind::Unknown | RecordedKind::KernelSymbol(_)) {
             continue;
@@ -229,6 +230,7 @@ fn missing_symbols(
     }
     units.truncate(MAX_NAMED_BINARIES);
     missing.extend(units);
+    missing.extend(unnamed_runtimes::warnings(prepared, &used));
     missing
 }
 

@@ -104,6 +104,7 @@ pub mod tasks;
 pub mod time_filter;
 mod tracepoints;
 mod tree_order;
+mod unnamed_runtimes;
 pub mod wall;
 pub mod warning;
 mod work;

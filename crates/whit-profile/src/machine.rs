@@ -1,9 +1,10 @@
 //! Whether a recording was made on this machine: numbers of processes and files mean nothing on another.
 
-use std::time::UNIX_EPOCH;
-use whit_perfdata::feature::Feature;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use whit_perfdata::feature::{ClockData, Feature};
 use whit_perfdata::reader::Recording;
 use whit_perfdata::stream::Stream;
+use whit_types::TimestampNs;
 
 /// The machine that a recording is read on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +22,8 @@ pub(crate) struct RecordedMachine {
     pub(crate) is_this: bool,
     /// When the last byte of the recording was written, in nanoseconds since the epoch.
     pub(crate) recorded_until_ns: Option<u64>,
+    /// The time of day of the recording's times.
+    clock: Option<ClockData>,
 }
 
 impl RecordedMachine {
@@ -31,7 +34,16 @@ impl RecordedMachine {
         RecordedMachine {
             is_this: name.as_deref() == Some(&this.hostname),
             recorded_until_ns: written_ns(recording).filter(|_| !this.is_live),
+            clock: recording.features.clock_data(),
         }
+    }
+
+    /// The time of day of a moment, where the recording says it.
+    pub(crate) fn time_of_day(&self, time: TimestampNs) -> Option<SystemTime> {
+        let clock = self.clock.as_ref()?;
+        let since_reference = time.0.wrapping_sub(clock.clock_ns.0) as i64;
+        let at_ns = clock.wall_clock_ns.checked_add_signed(since_reference)?;
+        Some(UNIX_EPOCH + Duration::from_nanos(at_ns))
     }
 }
 

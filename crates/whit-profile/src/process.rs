@@ -61,6 +61,8 @@ pub(crate) struct ProcessModel {
     next_space: u32,
     replaced_epochs: u32,
     epochs_cut: u64,
+    /// When processes began that began while they were recorded.
+    began: FxHashMap<Pid, TimestampNs>,
 }
 
 impl ProcessModel {
@@ -102,10 +104,23 @@ impl ProcessModel {
             self.comms.entry((pid, tid)).or_default().push(CommChange { from: time, comm });
         }
         if pid != parent_pid {
+            self.began.insert(pid, time);
             let newest = self.processes.get(&parent_pid).and_then(|p| p.epochs.last());
             let map = newest.map(|epoch| epoch.map.clone()).unwrap_or_default();
             self.begin_epoch(pid, time, map);
         }
+    }
+
+    /// When a process began, if that was recorded; the last one of several with the same number.
+    pub(crate) fn began(&self, pid: Pid) -> Option<TimestampNs> {
+        self.began.get(&pid).copied()
+    }
+
+    /// The binaries that a process mapped at any time; some of them more than once.
+    pub(crate) fn binaries_of(&self, pid: Pid) -> impl Iterator<Item = DsoIndex> {
+        let process = self.processes.get(&pid).into_iter();
+        let maps = process.flat_map(|process| process.epochs.iter().map(|epoch| &epoch.map));
+        maps.flat_map(|map| map.iter().map(|mapping| mapping.dso))
     }
 
     /// A task that ran before the recording began: its names and maps follow.
@@ -246,6 +261,15 @@ mod tests {
         assert_eq!(dso_at(&m, 1, 0x6000, 20), None);
         let comm = m.comm_at(Pid(2), Tid(2), TimestampNs(15)).unwrap();
         assert_eq!(&*m.comm_names()[comm.0 as usize], "parent");
+    }
+
+    #[test]
+    fn a_process_began_when_it_was_forked_not_when_it_was_met() {
+        let mut m = ProcessModel::default();
+        m.existing(Pid(1), true, TimestampNs(5));
+        m.fork(Pid(2), Tid(2), Pid(1), Tid(1), TimestampNs(10));
+        m.fork(Pid(2), Tid(3), Pid(2), Tid(2), TimestampNs(20));
+        assert_eq!((m.began(Pid(1)), m.began(Pid(2))), (None, Some(TimestampNs(10))));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use whit_perfdata::reader::RecordingDefect;
 use whit_perfdata::stream::{Missing, StreamError};
 use whit_perfdata::tracing_data::TracingDataError;
 pub use whit_symbolize::Reason;
-use whit_types::{OutsideText, Pid};
+use whit_types::{OutsideText, Pid, Runtime};
 
 /// A problem that did not stop the reading.
 #[derive(Clone, Debug)]
@@ -171,6 +171,15 @@ pub enum Warning {
         binaries: usize,
         /// Between 0 and 1.
         least_share: f64,
+    },
+    /// Functions of a language runtime have no names.
+    RuntimeWithoutNames {
+        /// Java, Python and others.
+        runtime: Runtime,
+        /// The process with the smallest number.
+        first: Pid,
+        /// Their number, as far as they are known.
+        processes: usize,
     },
     /// The periods of an event add up to more than 64 bits hold.
     PeriodOverflow,

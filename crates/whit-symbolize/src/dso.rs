@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use whit_types::{Avma, FileOffset, Svma, TimestampNs};
+use whit_types::{Arch, Avma, FileOffset, Svma, TimestampNs};
 use whit_unwind::{Bias, ModuleUnwindInfo};
 
 use crate::companion::has_symtab;
@@ -14,6 +14,7 @@ use crate::dso_spec::DsoSpec;
 use crate::dwarf::{DebugInfo, DwarfFrame, SourceLocation};
 use crate::jitdump::JitDump;
 use crate::mini_debug_info;
+use crate::perf_map;
 use crate::reason::Reason;
 use crate::resolution::{InlinedFrame, Resolution, SymbolRef};
 use crate::section_map::endian_of;
@@ -103,6 +104,19 @@ impl DsoSymbols {
     /// The binary's sections for the unwinder.
     pub fn unwind_info(&self) -> Option<ModuleUnwindInfo> {
         Some(ModuleUnwindInfo::new(self.elf()?.unwind_sections()?))
+    }
+
+    /// How to unwind code of a JIT compiler, by actual addresses, where its jitdump file says so, or where its
+    /// perf-map names Python's trampolines.
+    pub fn jit_unwind_info(&self, arch: Arch) -> Option<ModuleUnwindInfo> {
+        let pieces: Vec<_> = match &self.source {
+            Source::JitDump(dump) => dump.unwinding().collect(),
+            Source::Table(table, Bias(0)) if arch == Arch::X86_64 => {
+                perf_map::trampolines(table).collect()
+            }
+            _ => Vec::new(),
+        };
+        (!pieces.is_empty()).then(|| ModuleUnwindInfo::jitted(arch, pieces))
     }
 
     /// The range of the function at an address that no symbol covers, as call frame information has it. Nothing

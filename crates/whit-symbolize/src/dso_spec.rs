@@ -1,6 +1,7 @@
 //! Names a binary by all that a recording says of it.
 
 use std::path::PathBuf;
+use std::time::SystemTime;
 
 use whit_types::{BuildId, Pid};
 
@@ -40,6 +41,8 @@ pub struct DsoSpec {
     /// Processes of this machine that mapped it, the likeliest to run still first: needed for perf-maps, and
     /// to find files that have no path here.
     pub pids: Vec<Pid>,
+    /// When the process of a perf-map began, if the recording saw that: an older file is not used.
+    pub process_began: Option<SystemTime>,
 }
 
 impl DsoSpec {
@@ -50,6 +53,13 @@ impl DsoSpec {
 
     /// A file with no known facts but the path.
     pub fn new(kind: DsoKind, path: PathBuf) -> DsoSpec {
-        DsoSpec { kind, path, build_id: None, identity: FileIdentity::default(), pids: Vec::new() }
+        DsoSpec {
+            kind,
+            path,
+            build_id: None,
+            identity: FileIdentity::default(),
+            pids: Vec::new(),
+            process_began: None,
+        }
     }
 }

@@ -3,12 +3,13 @@
 //! Format: `tools/perf/Documentation/jitdump-specification.txt`, version 1.
 
 use std::fs::File;
+use std::ops::Range;
 use std::path::Path;
 
 use rustc_hash::FxHashMap;
 use whit_sys::MappedFile;
 use whit_types::{Avma, FileOffset, TimestampNs};
-use whit_unwind::Bytes;
+use whit_unwind::{Bytes, JitPiece};
 
 use crate::reason::Reason;
 
@@ -25,6 +26,7 @@ const JIT_CODE_LOAD: u32 = 0;
 const JIT_CODE_MOVE: u32 = 1;
 const JIT_CODE_DEBUG_INFO: u32 = 2;
 const JIT_CODE_CLOSE: u32 = 3;
+const JIT_CODE_UNWINDING_INFO: u32 = 4;
 
 /// Code is found by the 64 KiB blocks that it lies in.
 const BLOCK_SHIFT: u32 = 16;
@@ -46,6 +48,8 @@ struct Code {
     /// Address that the debug entries refer to, and where those stand in the file.
     address: u64,
     lines: Option<u64>,
+    /// Where its `.eh_frame` stands in the file, if it has one.
+    eh_frame: Option<Range<u64>>,
 }
 
 /// Code at an address from some time on.
@@ -55,6 +59,15 @@ struct Placement {
     start: u64,
     size: u64,
     code: u32,
+}
+
+/// Unwinding information of code at an address.
+#[derive(Clone, Debug)]
+struct Unwinding {
+    start: u64,
+    size: u64,
+    /// Where its `.eh_frame` stands in the file.
+    eh_frame: Range<u64>,
 }
 
 /// A line of the program that was compiled.
@@ -86,6 +99,8 @@ pub struct JitDump {
     codes: Vec<Code>,
     /// Per block, the code in it, in the order of the file, which is that of time.
     blocks: FxHashMap<u64, Vec<Placement>>,
+    /// In the order of the file.
+    unwinding: Vec<Unwinding>,
 }
 
 impl JitDump {
@@ -110,15 +125,18 @@ impl JitDump {
         if version != 1 || (size as usize) < MIN_HEADER_BYTES {
             return Err(Reason::corrupt(path, format!("jitdump version {version}")));
         }
-        let mut dump =
-            JitDump { bytes: bytes.clone(), codes: Vec::new(), blocks: FxHashMap::default() };
+        let mut dump = JitDump {
+            bytes: bytes.clone(),
+            codes: Vec::new(),
+            blocks: FxHashMap::default(),
+            unwinding: Vec::new(),
+        };
         dump.index(&bytes, size as usize);
         Ok(dump)
     }
 
     fn index(&mut self, bytes: &[u8], mut at: usize) {
-        // Debug entries come before the code that they describe.
-        let mut pending_lines = FxHashMap::default();
+        let mut pending = Pending::default();
         let mut by_index: FxHashMap<u64, u32> = FxHashMap::default();
         for _ in 0..MAX_RECORDS {
             let Some(rest) = bytes.get(at..) else { break };
@@ -135,16 +153,17 @@ impl JitDump {
             match id {
                 // A record that is too short for its kind is passed over.
                 JIT_CODE_LOAD => {
-                    let _ = self.load(&record, &mut pending_lines, &mut by_index);
+                    let _ = self.load(&record, &mut pending, &mut by_index);
                 }
                 JIT_CODE_MOVE => {
                     let _ = self.relocate(&record, &by_index);
                 }
                 JIT_CODE_DEBUG_INFO => {
                     if let Some(address) = record.fields.u64(16) {
-                        pending_lines.insert(address, at as u64);
+                        pending.lines.insert(address, at as u64);
                     }
                 }
+                JIT_CODE_UNWINDING_INFO => pending.eh_frame = record.eh_frame(),
                 JIT_CODE_CLOSE => break,
                 _ => {}
             }
@@ -155,7 +174,7 @@ impl JitDump {
     fn load(
         &mut self,
         record: &Record<'_>,
-        pending_lines: &mut FxHashMap<u64, u64>,
+        pending: &mut Pending,
         by_index: &mut FxHashMap<u64, u32>,
     ) -> Option<()> {
         let fields = &record.fields;
@@ -171,7 +190,8 @@ impl JitDump {
             size: size.min(available as u64),
             name: (record.at + 56) as u64,
             address,
-            lines: pending_lines.remove(&address),
+            lines: pending.lines.remove(&address),
+            eh_frame: pending.eh_frame.take(),
         });
         by_index.insert(index, code);
         // A writer that knows no address apart from the code's gives zero.
@@ -190,6 +210,10 @@ impl JitDump {
     }
 
     fn place(&mut self, placement: Placement) {
+        let Placement { start, size, code, .. } = placement;
+        if let Some(eh_frame) = self.codes[code as usize].eh_frame.clone() {
+            self.unwinding.push(Unwinding { start, size, eh_frame });
+        }
         let Some(last) = placement.size.checked_sub(1) else { return };
         let Some(last) = placement.start.checked_add(last) else { return };
         let (first, last) = (placement.start >> BLOCK_SHIFT, last >> BLOCK_SHIFT);
@@ -234,6 +258,14 @@ impl JitDump {
         self.bytes.slice(offset.0..offset.0.checked_add(size_bytes.min(left))?)
     }
 
+    /// The unwinding information of each piece of code that has some, the latest last.
+    pub fn unwinding(&self) -> impl Iterator<Item = JitPiece> {
+        self.unwinding.iter().filter_map(|piece| {
+            let eh_frame = self.bytes.slice(piece.eh_frame.clone())?;
+            Some(JitPiece { start: Avma(piece.start), size_bytes: piece.size, eh_frame })
+        })
+    }
+
     /// Number of pieces of code.
     pub fn len(&self) -> usize {
         self.codes.len()
@@ -274,6 +306,27 @@ struct Record<'a> {
     at: usize,
     fields: Fields<'a>,
     time: TimestampNs,
+}
+
+impl Record<'_> {
+    /// Where the `.eh_frame` of a record with unwinding information stands in the file: in front of its search
+    /// table, which is counted with it.
+    fn eh_frame(&self) -> Option<Range<u64>> {
+        const EH_FRAME_AT: u64 = 40;
+        let size = self.fields.u64(16)?.checked_sub(self.fields.u64(24)?)?;
+        let end = EH_FRAME_AT.checked_add(size).filter(|end| *end <= self.fields.0.len() as u64)?;
+        let at = self.at as u64;
+        (size > 0).then_some(at + EH_FRAME_AT..at + end)
+    }
+}
+
+/// Descriptions that come before the code that they describe.
+#[derive(Default)]
+struct Pending {
+    /// Where records with lines stand, by the address that they refer to.
+    lines: FxHashMap<u64, u64>,
+    /// The next code's unwinding information.
+    eh_frame: Option<Range<u64>>,
 }
 
 /// Little-endian fields at byte offsets.
@@ -404,6 +457,43 @@ mod tests {
         assert_eq!(line(0x102f), Some(("b.js".into(), 9)));
     }
 
+    fn unwinding(eh_frame: &[u8], hdr_size: u64) -> Vec<u8> {
+        let mut body = Vec::new();
+        for value in [eh_frame.len() as u64 + hdr_size, hdr_size, 0] {
+            body.extend(value.to_le_bytes());
+        }
+        body.extend(eh_frame);
+        body.resize(body.len() + hdr_size as usize, 0xee);
+        record(JIT_CODE_UNWINDING_INFO, 0, &body)
+    }
+
+    #[test]
+    fn unwinding_information_belongs_to_the_next_code_and_moves_with_it() {
+        let mut bytes = header();
+        bytes.extend(unwinding(b"first", 3));
+        bytes.extend(load(1, 0x1000, 1, "f", 0x30));
+        bytes.extend(load(1, 0x2000, 2, "without", 0x30));
+        bytes.extend(relocation(2, 0x1000, 0x9000, 0x20, 1));
+        let dump = parse(bytes);
+        let pieces: Vec<_> = dump
+            .unwinding()
+            .map(|piece| (piece.start.0, piece.size_bytes, piece.eh_frame.to_vec()))
+            .collect();
+        assert_eq!(pieces, [(0x1000, 0x30, b"first".to_vec()), (0x9000, 0x20, b"first".to_vec())]);
+    }
+
+    #[test]
+    fn unwinding_information_that_is_longer_than_its_record_is_left_out() {
+        let mut long = unwinding(b"first", 3);
+        long[16] = 200;
+        let dump = parse([header(), long, load(1, 0x1000, 1, "f", 0x30)].concat());
+        assert_eq!(dump.unwinding().count(), 0);
+        let mut negative = unwinding(b"first", 3);
+        negative[24] = 200;
+        let dump = parse([header(), negative, load(1, 0x1000, 1, "f", 0x30)].concat());
+        assert_eq!(dump.unwinding().count(), 0);
+    }
+
     #[test]
     fn foreign_files_are_refused() {
         let refused = |bytes: Vec<u8>| JitDump::from_bytes(Path::new("x"), bytes.into()).is_err();
@@ -423,6 +513,7 @@ mod tests {
         ) {
             let mut bytes = header();
             bytes.extend(lines(0x1000, &[(0x1000, 5, b"a.js"), (0x1010, 7, b"\xff")]));
+            bytes.extend(unwinding(b"frame", 3));
             bytes.extend(load(1, 0x1000, 1, "f", 0x30));
             bytes.extend(relocation(2, 0x1000, 0x3000, 0x30, 1));
             bytes.extend(load(3, 0x1000, 2, "g", 0x20));
@@ -436,6 +527,7 @@ mod tests {
                     name(&dump, address, u64::MAX);
                 }
                 (0..300).for_each(|offset| { dump.resolve(FileOffset(offset)); });
+                dump.unwinding().for_each(drop);
             }
         }
     }

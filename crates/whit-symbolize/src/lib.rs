@@ -65,6 +65,7 @@ mod kernel_config;
 mod lack;
 mod mini_debug_info;
 mod perf_map;
+mod perf_map_writer;
 mod plt;
 mod read_file;
 mod reason;

@@ -1,15 +1,17 @@
 //! `perf-PID.map`: names that a JIT compiler gives to its code, one line each: start and size in
 //! hexadecimal, and the name (`tools/perf/Documentation/jit-interface.txt`).
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use whit_sys::Errno;
 use whit_sys::process_files::{open_as_seen_by, open_regular};
-use whit_types::Pid;
-use whit_unwind::Bytes;
+use whit_types::{Avma, Pid};
+use whit_unwind::{Bytes, JitPiece, Trampolines};
 
 use crate::companion::{PROC, sees_other_files};
 use crate::kallsyms::parse_hex;
+use crate::perf_map_writer::PerfMapWriter;
 use crate::read_file::{read_limited, read_open};
 use crate::reason::Reason;
 use crate::symbol_table::{Names, Symbol, SymbolSource, SymbolTable};
@@ -23,19 +25,28 @@ impl SymbolTable {
         Ok(SymbolTable::parse_perf_map(read_limited(path, MAX_MAP_BYTES)?.into()))
     }
 
-    /// From the text of a perf-map. Lines that cannot be understood are passed over; where code was
-    /// replaced, the later line counts.
+    /// From the text of a perf-map. Lines that cannot be understood are passed over. Where code was replaced, wholly
+    /// or in part, the later line counts, and the earlier function is gone.
     pub fn parse_perf_map(text: Bytes) -> SymbolTable {
-        let mut symbols = Vec::new();
+        let mut symbols: BTreeMap<u64, Symbol> = BTreeMap::new();
         let mut line_start = 0;
         for line in text.split_inclusive(|byte| *byte == b'\n') {
             if let Some((start, size, name_offset)) = parse_line(line) {
                 let name = (line_start + name_offset) as u64;
-                symbols.push(Symbol::new(start, size, name, SymbolSource::PerfMap));
+                let symbol = Symbol::new(start, size, name, SymbolSource::PerfMap);
+                while let Some((&from, older)) = symbols.range(..symbol.end).next_back()
+                    && older.end > start
+                {
+                    symbols.remove(&from);
+                }
+                symbols.insert(start, symbol);
             }
             line_start += line.len();
         }
-        SymbolTable::from_list(symbols, Names { list: text, ..Names::default() })
+        SymbolTable::from_list(
+            symbols.into_values().collect(),
+            Names { list: text, ..Names::default() },
+        )
     }
 }
 
@@ -58,12 +69,31 @@ fn parse_line(line: &[u8]) -> Option<(u64, u64, usize)> {
     (named && size > 0).then_some((start, size, at))
 }
 
+/// Names of Python's functions begin so.
+const PYTHON: &[u8] = b"py::";
+
+/// The trampolines among the symbols, with their unwind information.
+pub(crate) fn trampolines(table: &SymbolTable) -> impl Iterator<Item = JitPiece> {
+    let mut known: [Option<(u64, Bytes)>; 2] = [None, None];
+    table.iter().filter(|symbol| symbol.name.starts_with(PYTHON)).filter_map(move |symbol| {
+        let size_bytes = symbol.size_bytes;
+        let trampoline = Trampolines::single(size_bytes)?;
+        // All of one length share their bytes.
+        let made = known
+            .iter_mut()
+            .find(|made| made.as_ref().is_none_or(|(of_size, _)| *of_size == size_bytes))?;
+        let (_, eh_frame) = made.get_or_insert_with(|| (size_bytes, trampoline.eh_frame()));
+        Some(JitPiece { start: Avma(symbol.start.0), size_bytes, eh_frame: eh_frame.clone() })
+    })
+}
+
 /// Where a perf-map may lie.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct PerfMapPath {
     path: PathBuf,
     /// The process that sees it there, if not we.
     seen_by: Option<Pid>,
+    writer: PerfMapWriter,
 }
 
 impl PerfMapPath {
@@ -74,6 +104,7 @@ impl PerfMapPath {
         };
         let gone = |errno| if errno == Errno::SRCH { Errno::NOENT } else { errno };
         let file = opened.map_err(|errno| Reason::from_io(&self.path, &gone(errno).into()))?;
+        self.writer.check(&self.path, &file)?;
         Ok(SymbolTable::parse_perf_map(read_open(&self.path, file, MAX_MAP_BYTES)?.into()))
     }
 }
@@ -82,12 +113,13 @@ impl PerfMapPath {
 /// and in the `/tmp` that the process itself sees, under the id that it has there. For a process
 /// with mounts of its own, its own file goes first: a file in our view may be left of another
 /// process of the same id.
-pub(crate) fn places(pid: Pid, dirs: &[PathBuf]) -> Vec<PerfMapPath> {
+pub(crate) fn places(pid: Pid, dirs: &[PathBuf], writer: PerfMapWriter) -> Vec<PerfMapPath> {
     let name = |pid: Pid| format!("perf-{}.map", pid.0);
-    let here = dirs.iter().map(|dir| PerfMapPath { path: dir.join(name(pid)), seen_by: None });
+    let here =
+        dirs.iter().map(|dir| PerfMapPath { path: dir.join(name(pid)), seen_by: None, writer });
     let inner = inner_pid(pid).unwrap_or(pid);
     let path = Path::new("/tmp").join(name(inner));
-    let there = PerfMapPath { path, seen_by: Some(pid) };
+    let there = PerfMapPath { path, seen_by: Some(pid), writer };
     let mut places: Vec<PerfMapPath> = here.chain([there]).collect();
     if sees_other_files(pid) {
         places.rotate_right(1);
@@ -127,9 +159,30 @@ mod tests {
     }
 
     #[test]
+    fn a_later_line_replaces_each_function_that_it_overlaps() {
+        let text = b"1000 100 whole\n1200 10 before\n1210 10 inside\n1230 10 apart\n1080 10 in it\n11ff 20 over both";
+        let table = SymbolTable::parse_perf_map(text.to_vec().into());
+        let at = |address| name_at(&table, address);
+        assert_eq!((at(0x1010), at(0x1085).as_deref()), (None, Some("in it")));
+        assert_eq!(at(0x1208).as_deref(), Some("over both"));
+        assert_eq!(at(0x1218).as_deref(), Some("over both"));
+        assert_eq!((at(0x121f), at(0x1238).as_deref()), (None, Some("apart")));
+    }
+
+    #[test]
+    fn only_python_names_of_known_length_are_trampolines() {
+        let text = b"1000 b py::f:a.py\n1010 f py::g:a.py\n1020 10 py::h:a.py\n1030 b other";
+        let table = SymbolTable::parse_perf_map(text.to_vec().into());
+        let found: Vec<_> =
+            trampolines(&table).map(|piece| (piece.start.0, piece.size_bytes)).collect();
+        assert_eq!(found, [(0x1000, 11), (0x1010, 15)]);
+    }
+
+    #[test]
     fn a_map_is_read_where_we_see_it_or_the_process_does() {
         let pid = Pid(std::process::id() as i32);
-        let places = places(pid, &[PathBuf::from("/not/there")]);
+        let writer = PerfMapWriter::of(pid, None, None);
+        let places = places(pid, &[PathBuf::from("/not/there")], writer);
         let [here, there] = &places[..] else { panic!("{places:?}") };
         assert_eq!(here.path, PathBuf::from(format!("/not/there/perf-{}.map", pid.0)));
         assert!(matches!(here.read(), Err(Reason::FileMissing { .. })));

@@ -102,6 +102,19 @@ pub enum Reason {
         /// The process.
         pid: Pid,
     },
+    /// The perf-map belongs to neither the process's user nor root. It is not used.
+    ForeignPerfMap {
+        /// The file.
+        path: Arc<Path>,
+        /// The number of its user.
+        owner: u32,
+    },
+    /// The perf-map was written before the process began: an earlier process of the same number wrote it. It is not
+    /// used.
+    StalePerfMap {
+        /// The file.
+        path: Arc<Path>,
+    },
     /// The image of the vdso that was recorded is not at hand.
     VdsoUnknown,
     /// Memory that no file or JIT compiler stands behind.
@@ -218,11 +231,19 @@ impl fmt::Display for Reason {
                 "the recording was made under another kernel (release {release}); name its symbols \
                  with --vmlinux or --kallsyms"
             ),
-            Reason::NoJitNames { pid } => write!(
+            Reason::NoJitNames { pid } => {
+                write!(f, "process {} wrote neither a perf-map nor a jitdump file", pid.0)
+            }
+            Reason::ForeignPerfMap { path, owner } => write!(
                 f,
-                "process {} wrote neither a perf-map nor a jitdump file (Java: a perf-map agent; \
-                 Node.js: --perf-basic-prof)",
-                pid.0
+                "{}: belongs to user {owner}, neither to the process's user nor to root; it is not used (if it is \
+                 right, change its owner: chown root)",
+                path.display()
+            ),
+            Reason::StalePerfMap { path } => write!(
+                f,
+                "{}: older than the process, so that another process of the same number wrote it; it is not used",
+                path.display()
             ),
             Reason::VdsoUnknown => f.write_str("the recorded vdso is not this kernel's"),
             Reason::NotCode => f.write_str("memory without a file"),

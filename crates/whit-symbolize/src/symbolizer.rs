@@ -17,6 +17,7 @@ use crate::kernel;
 use crate::kernel_code::{KernelCode, NoKernelCode};
 use crate::kernel_config::KernelConfig;
 use crate::perf_map;
+use crate::perf_map_writer::PerfMapWriter;
 use crate::reason::Reason;
 use whit_elf::ElfImage;
 
@@ -114,7 +115,7 @@ impl Symbolizer {
                 let kernel = KernelConfig { build_id: spec.build_id, ..config.kernel.clone() };
                 Ok(kernel::load(&kernel, &config.debug_dirs))
             }
-            DsoKind::PerfMap => self.load_perf_map(spec.pids.first().copied().unwrap_or(Pid(-1))),
+            DsoKind::PerfMap => self.load_perf_map(spec),
             DsoKind::JitDump => self.load_jitdump(spec).map(Source::JitDump),
             DsoKind::Unknown => Err(Reason::NotCode),
         };
@@ -149,9 +150,12 @@ impl Symbolizer {
         JitDump::from_file(&path, &file)
     }
 
-    fn load_perf_map(&self, pid: Pid) -> Result<Source, Reason> {
+    fn load_perf_map(&self, spec: &DsoSpec) -> Result<Source, Reason> {
+        let pid = spec.pids.first().copied().unwrap_or(Pid(-1));
         let mut failure = Reason::NoJitNames { pid };
-        for place in perf_map::places(pid, &self.config.perf_map_dirs) {
+        let until_ns = spec.identity.recorded_until_ns;
+        let writer = PerfMapWriter::of(pid, spec.process_began, until_ns);
+        for place in perf_map::places(pid, &self.config.perf_map_dirs, writer) {
             match place.read() {
                 Ok(table) => return Ok(Source::Table(Arc::new(table), Bias(0))),
                 Err(Reason::FileMissing { .. }) => {}

@@ -1,5 +1,5 @@
 //! The small vocabulary that every whit crate shares: kinds of address, ids, CPU lists, times, sizes, the
-//! median, and the events that have a name everywhere.
+//! median, the events that have a name everywhere, and language runtimes.
 //!
 //! A bare `u64` says nothing about whether it is an address in a running process, an address as
 //! the ELF file states it, or an offset into that file; mixing the three is the classic symbolizer
@@ -38,6 +38,7 @@ mod instruction_set;
 mod median;
 mod open_failure;
 mod outside_text;
+mod runtime;
 mod stack_end;
 
 use std::fmt;
@@ -51,6 +52,7 @@ pub use instruction_set::InstructionSet;
 pub use median::median;
 pub use open_failure::OpenFailure;
 pub use outside_text::{OutsideText, escape, escape_appended, escape_json, is_escaped};
+pub use runtime::Runtime;
 pub use stack_end::StackEnd;
 
 macro_rules! address_type {

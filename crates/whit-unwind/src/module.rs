@@ -9,6 +9,7 @@ use whit_types::{Arch, Svma};
 
 use crate::bytes::Bytes;
 use crate::cfi::{CfiTable, RowVisitor, SectionKind};
+use crate::jit::{JitPiece, JitPieces};
 
 /// Ids start at one: zero marks an empty entry of the rule cache.
 static NEXT_ID: AtomicU32 = AtomicU32::new(1);
@@ -103,8 +104,22 @@ pub struct ModuleUnwindInfo(Arc<Inner>);
 struct Inner {
     id: u32,
     tables: Vec<CfiTable>,
+    jitted: Option<JitPieces>,
     stack_switches: StackSwitches,
     is_unopened: bool,
+}
+
+impl Inner {
+    /// With an id of its own.
+    fn nothing() -> Inner {
+        Inner {
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            tables: Vec::new(),
+            jitted: None,
+            stack_switches: StackSwitches::default(),
+            is_unopened: false,
+        }
+    }
 }
 
 impl ModuleUnwindInfo {
@@ -126,16 +141,22 @@ impl ModuleUnwindInfo {
             let kind = SectionKind::DebugFrame;
             tables.push(CfiTable::new(kind, sections.arch, debug_frame, None, bases));
         }
-        ModuleUnwindInfo::with(tables, sections.stack_switches, false)
+        ModuleUnwindInfo::with(tables, sections.stack_switches)
     }
 
-    fn with(
-        tables: Vec<CfiTable>,
-        stack_switches: StackSwitches,
-        is_unopened: bool,
-    ) -> ModuleUnwindInfo {
-        let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
-        ModuleUnwindInfo(Arc::new(Inner { id, tables, stack_switches, is_unopened }))
+    fn with(tables: Vec<CfiTable>, stack_switches: StackSwitches) -> ModuleUnwindInfo {
+        ModuleUnwindInfo::of(Inner { tables, stack_switches, ..Inner::nothing() })
+    }
+
+    fn of(inner: Inner) -> ModuleUnwindInfo {
+        ModuleUnwindInfo(Arc::new(inner))
+    }
+
+    /// For code of a JIT compiler that describes each piece of it. Stated addresses are actual ones. Outside of
+    /// the pieces, frame pointers lead on.
+    pub fn jitted(arch: Arch, pieces: impl IntoIterator<Item = JitPiece>) -> ModuleUnwindInfo {
+        let jitted = Some(JitPieces::new(arch, pieces));
+        ModuleUnwindInfo::of(Inner { jitted, ..Inner::nothing() })
     }
 
     /// For executable memory without unwind information: JIT code, a file that has none. Such frames are unwound with the frame pointer, if that leads to plausible places.
@@ -145,7 +166,7 @@ impl ModuleUnwindInfo {
 
     /// For a binary that could not be opened: the same, but for the reason why chains end there.
     pub fn unopened() -> ModuleUnwindInfo {
-        ModuleUnwindInfo::with(Vec::new(), StackSwitches::default(), true)
+        ModuleUnwindInfo::of(Inner { is_unopened: true, ..Inner::nothing() })
     }
 
     /// True where nothing is known of the module, since it could not be opened.
@@ -153,7 +174,7 @@ impl ModuleUnwindInfo {
         self.0.is_unopened
     }
 
-    /// True where the module has no unwind information at all.
+    /// True where the module has no section of unwind information. Pieces of a JIT compiler's are none.
     pub fn is_none(&self) -> bool {
         self.0.tables.is_empty()
     }
@@ -187,7 +208,9 @@ impl ModuleUnwindInfo {
         context: &mut UnwindContext<usize>,
         visitor: &mut V,
     ) -> Option<V::Output> {
-        self.0.tables.iter().find_map(|table| table.visit_row(svma, context, visitor))
+        let mut tables = self.0.tables.iter();
+        let found = tables.find_map(|table| table.visit_row(svma, context, visitor));
+        found.or_else(|| self.0.jitted.as_ref()?.visit_row(svma, context, visitor))
     }
 }
 

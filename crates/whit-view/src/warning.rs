@@ -129,6 +129,17 @@ fn line(warning: &Warning) -> String {
              fetched (--debuginfod-limit=0 fetches it)",
             100.0 * least_share
         ),
+        Warning::RuntimeWithoutNames { runtime, first, processes } => {
+            let more = match processes {
+                0 | 1 => String::new(),
+                processes => format!(" and {} more", processes - 1),
+            };
+            let advice = runtime.advice();
+            format!(
+                "functions of {runtime} have no names (process {}{more}); the way to them: {advice}",
+                first.0
+            )
+        }
         Warning::PeriodOverflow => {
             format!("{} (a corrupt recording?)", line(&Warning::MergedPeriodOverflow))
         }
@@ -227,6 +238,16 @@ mod tests {
             merged.starts_with("other: the periods") && merged.ends_with("recording?)"),
             "{merged}"
         );
+    }
+
+    #[test]
+    fn a_runtime_without_names_has_the_way_to_them() {
+        let runtime = whit_types::Runtime::Node;
+        let unnamed =
+            |processes| text(&Warning::RuntimeWithoutNames { runtime, first: Pid(7), processes });
+        let one = "functions of Node.js have no names (process 7); the way to them: node --perf-basic-prof";
+        assert!(unnamed(1).starts_with(one), "{}", unnamed(1));
+        assert!(unnamed(3).contains("(process 7 and 2 more);"), "{}", unnamed(3));
     }
 
     #[test]

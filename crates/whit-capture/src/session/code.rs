@@ -4,9 +4,10 @@ use std::path::Path;
 
 use whit_elf::ElfImage;
 use whit_host::roots::Roots;
+use whit_host::runtimes::{self, is_jitdump};
 use whit_perfdata::feature::{BuildIdEntry, Features};
 use whit_perfdata::record::misc;
-use whit_types::{BuildId, Pid};
+use whit_types::{BuildId, Pid, Runtime};
 
 use crate::file_cache::FileCache;
 use crate::kept_files::{KeptCounts, KeptFiles, KeptFilesPlan, Kind};
@@ -22,6 +23,8 @@ const VDSO: &str = "[vdso]";
 pub(super) struct MappedCode<'a> {
     pub(super) files: &'a FileCache,
     pub(super) roots: &'a Roots,
+    /// Recorded processes were named: runtimes among them are worth a word.
+    pub(super) says_runtimes: bool,
 }
 
 impl MappedCode<'_> {
@@ -49,6 +52,9 @@ impl MappedCode<'_> {
         if all.is_cut() || self.files.is_cut() {
             listener.notice(Notice::FilesCut { described: FILES_MAX });
         }
+        if self.says_runtimes {
+            self.say_runtimes(&all, listener);
+        }
         let mut files = kept.map(|plan| KeptFiles::new(plan.clone()));
         features.set_mapped_files(&self.files.describe(self.roots, files.as_mut(), &all));
         if let Some(files) = files.as_mut()
@@ -61,6 +67,32 @@ impl MappedCode<'_> {
             say(&counts, plan, listener);
         }
         counts
+    }
+}
+
+impl MappedCode<'_> {
+    /// Runtimes whose functions have no names, each once in a session.
+    fn say_runtimes(&self, mapped: &MappedFiles, listener: &mut dyn Listener) {
+        let mappers = self.files.mappers(mapped);
+        let dumped: Vec<_> =
+            mappers.iter().filter(|(path, _)| is_jitdump(path)).map(|(_, pid)| *pid).collect();
+        for (path, pid) in &mappers {
+            let Some(runtime) = Runtime::of_path(path) else { continue };
+            let pid = Pid(*pid);
+            let running = runtimes::of_process(self.roots, pid);
+            let running = running.iter().find(|found| found.runtime == runtime);
+            // After a process has ended, only its files are left.
+            let has_code = running.map_or_else(
+                || runtime.is_interpreter() || runtime.always_compiles(),
+                |found| found.has_code,
+            );
+            let has_names = running.is_some_and(|found| found.has_names)
+                || dumped.contains(&pid.0)
+                || runtimes::has_perf_map(self.roots, pid);
+            if has_code && !has_names && self.files.is_first_word_on(runtime) {
+                listener.notice(Notice::RuntimeWithoutNames { runtime, pid });
+            }
+        }
     }
 }
 
@@ -116,13 +148,45 @@ mod tests {
     }
 
     #[test]
+    fn a_runtime_without_names_is_said_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let roots = Roots { proc: directory.path().to_owned(), ..Roots::default() };
+        let said = |says_runtimes, paths: &[&[u8]], files: &FileCache| {
+            let mut ring = MappedFiles::default();
+            for (inode, path) in (1..).zip(paths) {
+                let mut body = body(inode);
+                body.truncate(64);
+                body.extend(*path);
+                body.push(0);
+                ring.note(0, &body);
+            }
+            let mut said = Vec::new();
+            let (mut features, mut hear) = (Features::default(), |notice| said.push(notice));
+            let code = MappedCode { files, roots: &roots, says_runtimes };
+            let _ = code.describe(&mut features, [&ring].into_iter(), None, &mut hear);
+            said
+        };
+        let files = FileCache::default();
+        let (node, runtime) = (b"/usr/bin/node", Runtime::Node);
+        assert_eq!(said(false, &[node], &files), []);
+        let notice = Notice::RuntimeWithoutNames { runtime, pid: Pid(i32::MAX) };
+        assert_eq!(
+            said(true, &[node, b"/usr/bin/true", b"/usr/bin/ruby"], &files),
+            [notice.clone()]
+        );
+        assert_eq!(said(true, &[node], &files), []);
+        assert_eq!(said(true, &[node, b"/tmp/jit-7.dump"], &FileCache::default()), []);
+        assert!(notice.to_string().contains("node --perf-basic-prof"), "{notice}");
+    }
+
+    #[test]
     fn files_beyond_those_that_are_described_are_said() {
         let directory = tempfile::tempdir().unwrap();
         let roots = Roots { proc: directory.path().to_owned(), ..Roots::default() };
         let said = |rings: &[MappedFiles], files: &FileCache| {
             let mut said = Vec::new();
             let (mut features, mut hear) = (Features::default(), |notice| said.push(notice));
-            let code = MappedCode { files, roots: &roots };
+            let code = MappedCode { files, roots: &roots, says_runtimes: true };
             let _ = code.describe(&mut features, rings.iter(), None, &mut hear);
             said
         };

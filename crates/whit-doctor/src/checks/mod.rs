@@ -9,11 +9,13 @@ mod mounts;
 mod pmus;
 mod privileges;
 mod recording;
+mod runtimes;
 mod sampling;
 mod settings;
 mod symbols;
 mod tracing;
 
+pub use runtimes::check_processes;
 use whit_events::PmuTable;
 use whit_perfdata::attr::{Attr, AttrFlags, ReadFormat};
 

@@ -166,7 +166,9 @@ impl EndedOutput {
         if plan.build_ids {
             let mapped = self.shares.iter().map(|share| &share.mapped);
             let before = CpuUsage::of_thread().unwrap_or_default();
-            let code = MappedCode { files: &context.known_files, roots: context.roots };
+            let says_runtimes = !context.plan.synthesis.target.covers_cpus();
+            let (files, roots) = (&context.known_files, context.roots);
+            let code = MappedCode { files, roots, says_runtimes };
             let kept = code.describe(features, mapped, plan.kept_files.as_ref(), listener);
             (ledger.kept_binaries, ledger.kept_bytes) = (kept.kept, kept.copied_bytes);
             ledger.kept_ns = kept.time_ns;
