@@ -18,7 +18,10 @@ impl Stop {
         poller.add(&signals, 0)?;
         let by_signal = stop.clone();
         std::thread::spawn(move || {
-            if poller.wait(None).is_ok() {
+            let came = poller.wait(None);
+            // Open until then.
+            drop(signals);
+            if came.is_ok() {
                 by_signal.stop();
             }
         });
