@@ -5,7 +5,6 @@ use crate::chain::CodePlace;
 use crate::dso_index::DsoIndex;
 use crate::place_symbols::{NamedCode, PlaceNamer};
 use crate::prepare::Prepared;
-use crate::switches::{NamedFrame, WaitClass, classify};
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -69,8 +68,6 @@ struct Stacks {
     callsites: Vec<CallsiteRow>,
     /// By parent and first frame of the place, the innermost call site.
     by_frame: FxHashMap<(u32, u32), u32>,
-    /// Classes of voluntary waits at call sites, as they were asked for.
-    classes: FxHashMap<u32, WaitClass>,
     cut_chains: u64,
 }
 
@@ -91,15 +88,12 @@ impl StackTable {
         self.read().callsites.get(callsite as usize).copied()
     }
 
-    /// The class of a voluntary wait at a call site.
-    pub(crate) fn wait_class(&self, callsite: u32) -> WaitClass {
-        if let Some(known) = self.read().classes.get(&callsite) {
-            return *known;
-        }
-        let mut stacks = self.write();
-        let class = stacks.classify(callsite);
-        stacks.classes.insert(callsite, class);
-        class
+    /// The frames of a call site and its callers, innermost first.
+    pub(crate) fn chain(&self, callsite: u32) -> Vec<FrameRow> {
+        let stacks = self.read();
+        let leaf = stacks.callsites.get(callsite as usize);
+        let chain = std::iter::successors(leaf, |at| stacks.callsites.get(at.parent? as usize));
+        chain.map(|at| stacks.frames[at.frame as usize].clone()).collect()
     }
 
     pub(crate) fn cut_chains(&self) -> u64 {
@@ -126,16 +120,6 @@ impl StackTable {
 }
 
 impl Stacks {
-    fn classify(&self, callsite: u32) -> WaitClass {
-        let leaf = self.callsites.get(callsite as usize);
-        let chain = std::iter::successors(leaf, |at| self.callsites.get(at.parent? as usize));
-        let frames: Vec<_> = chain
-            .map(|at| &self.frames[at.frame as usize])
-            .map(|frame| NamedFrame { name: &frame.name, kernel: frame.is_kernel })
-            .collect();
-        classify(&frames)
-    }
-
     fn callsite_of(&mut self, parent: u32, place: CodePlace, named: Option<NamedCode>) -> u32 {
         let (first, count) = match self.places.get(&place) {
             Some(known) => *known,

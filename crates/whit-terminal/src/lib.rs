@@ -23,6 +23,7 @@
 mod cursor;
 mod draw;
 mod flame_view;
+mod hang_up;
 mod help;
 mod input;
 mod live;

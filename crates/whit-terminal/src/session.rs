@@ -1,6 +1,7 @@
 //! The terminal: events in, screens out, and requests carried out meanwhile.
 
 use crate::draw::{draw, draw_progress};
+use crate::hang_up::end_with_terminal;
 use crate::input::Input;
 use crate::live::{Feed, News};
 use crate::source::Source;
@@ -80,6 +81,7 @@ fn show(
     mut feed: Option<&mut dyn Feed>,
 ) -> Result<(), TerminalError> {
     let _taken = Taken::take()?;
+    end_with_terminal();
     let out = BufWriter::with_capacity(SCREEN_BYTES, io::stdout());
     let mut screen = Terminal::new(CrosstermBackend::new(out))?;
     let size = screen.size()?;

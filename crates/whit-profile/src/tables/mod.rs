@@ -25,9 +25,10 @@ use crate::progress::Progress;
 use crate::ring_losses::RecordedCpus;
 use crate::stack_table::StackTable;
 use crate::stream_plan::BlockTimes;
-use crate::switches::{IntervalStream, Losses, Roles, WaitClass, all_losses};
+use crate::switches::{IntervalStream, Losses, NamedFrame, Roles, WaitClass, all_losses, classify};
 use crate::tables::dimensions::Dimensions;
 use crate::warning::Warning;
+use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use whit_perfdata::reader::Recording;
@@ -51,6 +52,8 @@ pub struct TableSource {
     fetched: Mutex<Option<Vec<Warning>>>,
     /// How often unwinding ended for each reason, once all samples were read with their call chains.
     unwind_ends: Mutex<Option<Vec<(StopReason, u64)>>>,
+    /// Classes of voluntary waits by call site, as somebody asked for them.
+    wait_classes: Mutex<FxHashMap<u32, WaitClass>>,
 }
 
 /// Why a stream ended early.
@@ -104,6 +107,7 @@ impl TableSource {
             troubles: Troubles::default(),
             fetched: Mutex::default(),
             unwind_ends: Mutex::default(),
+            wait_classes: Mutex::default(),
         })
     }
 
@@ -229,12 +233,22 @@ impl TableSource {
     /// The class of a wait; with the stack left out, that of a voluntary one is unknown.
     pub fn wait_class(&self, wait: &WaitRow) -> WaitClass {
         match wait.kind {
-            WaitKind::Sync => wait
-                .callsite
-                .map_or(WaitClass::Unknown, |callsite| self.stacks.wait_class(callsite)),
+            WaitKind::Sync => {
+                wait.callsite.map_or(WaitClass::Unknown, |callsite| self.class_at(callsite))
+            }
             WaitKind::Preempt => WaitClass::Preempted,
             WaitKind::New => WaitClass::New,
         }
+    }
+
+    fn class_at(&self, callsite: u32) -> WaitClass {
+        let mut classes = self.wait_classes.lock().unwrap_or_else(PoisonError::into_inner);
+        *classes.entry(callsite).or_insert_with(|| {
+            let chain = self.stacks.chain(callsite);
+            let named =
+                chain.iter().map(|frame| NamedFrame { name: &frame.name, kernel: frame.is_kernel });
+            classify(&named.collect::<Vec<_>>())
+        })
     }
 
     /// Whether all call sites and frames have their numbers.

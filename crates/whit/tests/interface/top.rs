@@ -4,6 +4,7 @@ use crate::screen::{Screen, whit};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 use whit_testing::wait::{Busy, Load, is_soon};
 use whit_testing::{Skip, check, run, workload};
@@ -89,24 +90,27 @@ fn names_of_processes_are_escaped() {
     });
 }
 
+/// `whit top` on a program, with its number and that of its recorder.
+fn numbered(program: &Load, file: &Path) -> Result<(Screen, String, String), Skip> {
+    // The shell becomes whit top, whose number it tells before.
+    let top = top(&format!("-p {}", program.id()));
+    let line = format!("sh -c 'echo $$ > {}; exec {top}'", file.display());
+    let screen = Screen::start(&line, 80, 24)?;
+    screen.shows("] f1");
+    let pid = fs::read_to_string(file).unwrap().trim().to_owned();
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+    let recorder = children.trim().to_owned();
+    assert!(!recorder.is_empty());
+    Ok((screen, pid, recorder))
+}
+
 #[test]
 fn a_signal_gives_the_terminal_back_and_ends_the_recorder() {
     check("interface::a_signal_gives_the_terminal_back_and_ends_the_recorder", || {
         let program = shares("120")?;
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("pid");
-        // The shell becomes whit top, whose number it tells before.
-        let line = format!(
-            "sh -c 'echo $$ > {}; exec {}'",
-            file.display(),
-            top(&format!("-p {}", program.id()))
-        );
-        let screen = Screen::start(&line, 80, 24)?;
-        screen.shows("] f1");
-        let pid = fs::read_to_string(&file).unwrap().trim().to_owned();
-        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
-        let recorder = children.trim().to_owned();
-        assert!(!recorder.is_empty());
+        let (screen, pid, recorder) = numbered(&program, &file)?;
         run::succeed(Command::new("kill").args(["-TERM", &pid]));
         let text = screen.shows("ended with 0");
         assert!(!text.contains("? keys"), "{text}");
@@ -114,6 +118,21 @@ fn a_signal_gives_the_terminal_back_and_ends_the_recorder() {
             is_soon(|| !fs::exists(format!("/proc/{recorder}")).unwrap()),
             "a recorder is left"
         );
+        Ok(())
+    });
+}
+
+#[test]
+fn the_end_of_the_terminal_is_the_end_of_all() {
+    check("interface::the_end_of_the_terminal_is_the_end_of_all", || {
+        let program = shares("120")?;
+        let folder = tempfile::tempdir().unwrap();
+        let (screen, pid, recorder) = numbered(&program, &folder.path().join("pid"))?;
+        drop(screen);
+        for process in [pid, recorder] {
+            let is_gone = || !fs::exists(format!("/proc/{process}")).unwrap();
+            assert!(is_soon(is_gone), "process {process} is left");
+        }
         Ok(())
     });
 }
