@@ -60,6 +60,14 @@ condition() {
         no-postgresql) ! ls /usr/lib/postgresql/*/bin/pgbench >/dev/null 2>&1 ;;
         no-zsh-or-fish) ! have zsh || ! have fish ;;
         no-groff) ! have groff ;;
+        # pyenv's own programs of these names refuse where no version is chosen.
+        no-python-perf)
+            for version in 3.12 3.13; do
+                python$version -c '' >/dev/null 2>&1 || ls ~/.pyenv/versions/*/bin/python$version >/dev/null 2>&1 ||
+                    return 0
+            done
+            return 1
+            ;;
         no-root) [ "$(id -u)" != 0 ] ;;
         no-whole-cpus) [ "$(id -u)" != 0 ] && [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -gt 0 ] ;;
         # CAP_SYS_NICE has number 23.

@@ -45,6 +45,7 @@ mod query;
 mod rebuilt_files;
 mod recorded;
 mod recorded_time;
+mod runtimes;
 mod script_fields;
 mod script_records;
 mod some_cpus;
