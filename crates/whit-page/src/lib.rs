@@ -49,12 +49,15 @@ mod fold;
 mod merge;
 mod moments;
 mod page;
+mod ranges;
 mod switches;
 mod tables;
 #[cfg(test)]
 mod tests;
 mod timeline;
 mod wall;
+
+pub use ranges::Ranges;
 
 use std::io::{self, Write};
 
@@ -175,6 +178,31 @@ pub fn write_html_with_switches(
     options: &HtmlOptions,
     out: &mut dyn Write,
 ) -> Result<PageSummary, HtmlError> {
+    write_page(profile, switches, options, None, out)
+}
+
+/// Writes a page that asks its server for ranges of time; gives the ranges to answer with.
+///
+/// # Errors
+/// As [`write_html`].
+pub fn write_served(
+    profile: &Profile,
+    switches: Option<&Switches>,
+    options: &HtmlOptions,
+    out: &mut dyn Write,
+) -> Result<(PageSummary, Ranges), HtmlError> {
+    let mut ranges = Ranges::default();
+    let summary = write_page(profile, switches, options, Some(&mut ranges), out)?;
+    Ok((summary, ranges))
+}
+
+fn write_page(
+    profile: &Profile,
+    switches: Option<&Switches>,
+    options: &HtmlOptions,
+    mut ranges: Option<&mut Ranges>,
+    out: &mut dyn Write,
+) -> Result<PageSummary, HtmlError> {
     check::check_indices(profile)?;
     if let Some(switches) = switches {
         check::check_switches(profile, switches)?;
@@ -183,12 +211,16 @@ pub fn write_html_with_switches(
     let profile = with_waits.as_ref().unwrap_or(profile);
     let tables = tables::build(profile, options);
     let (entries, facts) = moments::build(profile, switches, &tables, options.max_entries).unzip();
+    if let Some(ranges) = &mut ranges {
+        **ranges = ranges::build(profile, switches, &tables);
+    }
     let switches = switches.map(|switches| switches::block(profile, switches));
     let start_view = switches.is_some() && options.begins_with_switches;
     let start_view = start_view.then_some("switches");
-    let more = data::More { switches, start_view, moments: facts };
+    let is_served = ranges.is_some();
+    let more = data::More { switches, start_view, moments: facts, is_served };
     let title = page_title(profile, options);
-    page::write(&title, out, |name, out| match name {
+    page::write(&title, is_served, out, |name, out| match name {
         "moments" => Ok(entries.iter().try_for_each(|entries| entries.write(out))?),
         _ => data::write(profile, &tables, &more, &title, out),
     })?;
