@@ -6,6 +6,7 @@ use crate::message;
 use crate::symbol_args::LoadArgs;
 use anyhow::Result;
 use profile::SamplesArg;
+pub(crate) use profile::{firefox, load_with_switches};
 use std::path::PathBuf;
 use whit_export::Format;
 
