@@ -121,7 +121,7 @@ tarball() {
     rm -rf "$tree"
     RUSTFLAGS="${RUSTFLAGS:-} -C target-feature=+crt-static" \
         cargo_build --profile dist --locked -p whit -p whit-debuginfod --target "$TARGET"
-    for whit in "$tree"/bin/whit-query "$tree"/bin/whit-terminal "$tree"/bin/whit-debuginfod "$tree"/bin/whit; do
+    for whit in "$tree"/bin/whit-query "$tree"/bin/whit-serve "$tree"/bin/whit-terminal "$tree"/bin/whit-debuginfod "$tree"/bin/whit; do
         install -D -m 755 "target/$TARGET/dist/$(basename "$whit")" "$whit"
         split "$whit" "$OUT/$name-debug"
         if readelf -d "$whit" | grep -q NEEDED; then fail "$whit is not static"; fi

@@ -452,6 +452,18 @@ export class App {
     };
     show[state.view]();
     this.#renderIntervals();
+    if (!live) {
+      this.#loadRange();
+    }
+  }
+
+  /** Draws again when a server knows a range more exactly than the page. */
+  #loadRange() {
+    const { range } = this.state;
+    this.model.source.load(range).then(
+      (isNew) => isNew && this.render({}),
+      (error) => this.notice.show(`whit serve gives no range, so this one is in whole buckets: ${error.message}`),
+    );
   }
 
   #renderCode() {

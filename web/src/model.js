@@ -5,7 +5,8 @@ import { FRAME_FOLDED, FRAME_INLINED, FRAME_KERNEL } from './decode.js';
 import { ALL, findPath, frameKeys, functionOf, groupTree, isInlined, mergeTree, rowFilter, topDownGraph, weighTree } from './tree.js';
 import { transformTree } from './transforms.js';
 import { groupRows, usefulGroupings } from './grouping.js';
-import { bucketsOf, rowSums, rowsByCpu } from './moments.js';
+import { bucketsOf, rowsByCpu } from './moments.js';
+import { sourceOf } from './source.js';
 import { timeOrderGraph } from './timeorder.js';
 import { MAX_BLOCKS, Ratios, blocksOf } from './estimate.js';
 import { bottomUpGraph, callersGraph } from './invert.js';
@@ -22,8 +23,9 @@ const UNSEEN_SHARE = 1 / 32768;
 const MAX_LINES = 3;
 
 export class Model {
-  constructor(profile) {
+  constructor(profile, source = sourceOf(profile)) {
     this.profile = profile;
+    this.source = source;
     this.moments = profile.moments ?? null;
     this.functionCount = profile.functions.names.length;
     // Behind the functions stand made-up ones: a collapsed library, then the groups at the root.
@@ -80,7 +82,7 @@ export class Model {
   /** Takes over what the state selects; true where that changed anything. */
   select(state) {
     const { event, pid, tid, comm, weight, range, root, transforms } = state;
-    const selectionKey = JSON.stringify([event, pid, tid, comm, weight, range, root, transforms]);
+    const selectionKey = JSON.stringify([event, pid, tid, comm, weight, range, root, transforms, this.source.origin(range ?? null)]);
     if (selectionKey === this.selectionKey) {
       return false;
     }
@@ -158,7 +160,7 @@ export class Model {
   #cutRange(range) {
     this.buckets = this.moments === null ? null : bucketsOf(this.allMoments, range ?? [0, this.moments.spanNs + 1]);
     this.rows = range === null || this.moments === null ? this.allRows
-      : { ...this.allRows, ...rowSums(this.allMoments, this.allRows.node.length, this.buckets) };
+      : { ...this.allRows, ...this.source.rowSums(this.allMoments, this.allRows.node.length, range, this.buckets) };
   }
 
   /** Key of the made-up function for a collapsed library. */

@@ -4,7 +4,7 @@
 import { base64Bytes } from './decode.js';
 
 /** Reads `values.length` LEB128 numbers from `at` on; returns the place behind them. */
-function readNumbers(bytes, from, values) {
+export function readNumbers(bytes, from, values) {
   let at = from;
   for (let i = 0; i < values.length; i++) {
     let value = bytes[at++];
@@ -22,7 +22,7 @@ function readNumbers(bytes, from, values) {
   return at;
 }
 
-function undoDifferences(values) {
+export function undoDifferences(values) {
   let before = 0;
   for (let i = 0; i < values.length; i++) {
     before += values[i] % 2 === 0 ? values[i] / 2 : -(values[i] + 1) / 2;

@@ -13,6 +13,10 @@ for kind in server hostile large waits compare one empty; do
     "$kind" "$pages/$kind.html" >/dev/null
 done
 
+cargo build --quiet --manifest-path ../../Cargo.toml -p whit-serve --example serve_page
+WHIT_TEST_SERVER="${CARGO_TARGET_DIR:-$PWD/../../target}/debug/examples/serve_page"
+export WHIT_TEST_SERVER
+
 node --test --test-reporter=spec unit/
 PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1 npm ci --silent
 node --test --test-reporter=spec browser/

@@ -43,6 +43,7 @@ mod proto;
 mod speedscope;
 
 pub use content::Content;
+pub use firefox::debug_id;
 pub use format::Format;
 pub use notes::Note;
 

@@ -65,6 +65,8 @@ pub(crate) struct More {
     pub(crate) start_view: Option<&'static str>,
     /// When samples were taken; the columns are in a block of their own.
     pub(crate) moments: Option<MomentFacts>,
+    /// The page's server has ranges of time.
+    pub(crate) is_served: bool,
 }
 
 #[derive(Serialize)]

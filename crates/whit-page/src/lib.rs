@@ -53,6 +53,7 @@ mod fold;
 mod merge;
 mod moments;
 mod page;
+mod ranges;
 mod switches;
 mod tables;
 #[cfg(test)]
@@ -65,6 +66,7 @@ pub use code::{
 };
 
 pub use compare::{Comparison, MAX_COMPARED};
+pub use ranges::Ranges;
 
 use std::io::{self, Write};
 
@@ -196,6 +198,31 @@ pub fn write_content(
     options: &HtmlOptions,
     out: &mut dyn Write,
 ) -> Result<PageSummary, HtmlError> {
+    write_page(profile, content, options, None, out)
+}
+
+/// Writes a page that asks its server for ranges of time; gives the ranges to answer with.
+///
+/// # Errors
+/// As [`write_html`].
+pub fn write_served(
+    profile: &Profile,
+    content: &Content<'_>,
+    options: &HtmlOptions,
+    out: &mut dyn Write,
+) -> Result<(PageSummary, Ranges), HtmlError> {
+    let mut ranges = Ranges::default();
+    let summary = write_page(profile, content, options, Some(&mut ranges), out)?;
+    Ok((summary, ranges))
+}
+
+fn write_page(
+    profile: &Profile,
+    content: &Content<'_>,
+    options: &HtmlOptions,
+    mut ranges: Option<&mut Ranges>,
+    out: &mut dyn Write,
+) -> Result<PageSummary, HtmlError> {
     let switches = content.switches;
     check::check_indices(profile)?;
     if let Some(switches) = switches {
@@ -205,15 +232,19 @@ pub fn write_content(
     let profile = with_waits.as_ref().unwrap_or(profile);
     let tables = tables::build(profile, options);
     let (entries, facts) = moments::build(profile, switches, &tables, options.max_entries).unzip();
+    if let Some(ranges) = &mut ranges {
+        **ranges = ranges::build(profile, switches, &tables);
+    }
     let switches = switches.map(|switches| switches::block(profile, switches));
     let start_view = switches.is_some() && options.begins_with_switches;
     let start_view = start_view.then_some("switches");
     let code = content.code.map(|code| code::block(code, &tables));
     let compare = content.comparison.map(|it| compare::block(it, profile, &tables)).transpose()?;
     let start_view = if compare.is_some() { Some("compare") } else { start_view };
-    let more = data::More { switches, code, compare, start_view, moments: facts };
+    let is_served = ranges.is_some();
+    let more = data::More { switches, code, compare, start_view, moments: facts, is_served };
     let title = page_title(profile, options);
-    page::write(&title, out, |name, out| match name {
+    page::write(&title, is_served, out, |name, out| match name {
         "moments" => Ok(entries.iter().try_for_each(|entries| entries.write(out))?),
         _ => data::write(profile, &tables, &more, &title, out),
     })?;

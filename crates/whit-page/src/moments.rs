@@ -68,7 +68,7 @@ impl Entry {
 pub(crate) struct Entries(Vec<Entry>);
 
 /// A moment of the profile: time, row of the page, CPU, samples, period.
-type Moment = (u64, u32, u32, u64, u64);
+pub(crate) type Moment = (u64, u32, u32, u64, u64);
 
 /// The moments of a checked profile; `None` where it was loaded without times.
 pub(crate) fn build(
@@ -78,8 +78,7 @@ pub(crate) fn build(
     max_entries: usize,
 ) -> Option<(Entries, MomentFacts)> {
     let singles = profile.singles.as_ref()?;
-    let row_of: Vec<Option<u32>> =
-        profile.rows.iter().map(|row| page_row(profile, tables, row)).collect();
+    let row_of = page_rows(profile, tables);
     let ends = ends(moments(profile, singles, &row_of), switches)?;
     let span_ns = ends.1 - ends.0;
     let slice_ns = singles.slice_ns;
@@ -108,6 +107,11 @@ pub(crate) fn build(
     Some((Entries(entries), facts))
 }
 
+/// The row of the page for each row of the profile.
+pub(crate) fn page_rows(profile: &Profile, tables: &Tables<'_>) -> Vec<Option<u32>> {
+    profile.rows.iter().map(|row| page_row(profile, tables, row)).collect()
+}
+
 /// The row of the page that a row of the profile went into; `None` where it had no weight.
 fn page_row(profile: &Profile, tables: &Tables<'_>, row: &SampleRow) -> Option<u32> {
     let wanted = PageRow {
@@ -123,7 +127,7 @@ fn page_row(profile: &Profile, tables: &Tables<'_>, row: &SampleRow) -> Option<u
     found.ok().map(|row| row as u32)
 }
 
-fn moments<'a>(
+pub(crate) fn moments<'a>(
     profile: &'a Profile,
     singles: &'a Singles,
     row_of: &'a [Option<u32>],
@@ -142,7 +146,10 @@ fn moments<'a>(
 }
 
 /// First and last moment of samples and waits.
-fn ends(moments: impl Iterator<Item = Moment>, switches: Option<&Switches>) -> Option<(u64, u64)> {
+pub(crate) fn ends(
+    moments: impl Iterator<Item = Moment>,
+    switches: Option<&Switches>,
+) -> Option<(u64, u64)> {
     let samples = moments.map(|moment| (moment.0, moment.0));
     let waits = switches.and_then(|switches| switches.span).map(|(first, last)| (first.0, last.0));
     samples.chain(waits).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))

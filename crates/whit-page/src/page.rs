@@ -18,6 +18,7 @@ const MODULES: &[(&str, &str)] = &[
     ("names.js", include_str!("../../../web/src/names.js")),
     ("decode.js", include_str!("../../../web/src/decode.js")),
     ("moments.js", include_str!("../../../web/src/moments.js")),
+    ("source.js", include_str!("../../../web/src/source.js")),
     ("switches.js", include_str!("../../../web/src/switches.js")),
     ("code.js", include_str!("../../../web/src/code.js")),
     ("tree.js", include_str!("../../../web/src/tree.js")),
@@ -82,10 +83,12 @@ fn csp_hash(content: &str) -> String {
     format!("'sha256-{}'", STANDARD.encode(Sha256::digest(content.as_bytes())))
 }
 
-/// No network, no plugins, no frames, no inline handlers; style and script by hash alone.
-fn content_security_policy(style: &str, script: &str) -> String {
+/// No network (a served page reaches its server alone), no plugins, no frames, no inline handlers; style and script by
+/// hash alone.
+fn content_security_policy(style: &str, script: &str, is_served: bool) -> String {
+    let connections = if is_served { "connect-src 'self'; " } else { "" };
     format!(
-        "default-src 'none'; script-src {}; style-src {}; img-src data:; base-uri 'none'; \
+        "{connections}default-src 'none'; script-src {}; style-src {}; img-src data:; base-uri 'none'; \
          form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
         csp_hash(script),
         csp_hash(style)
@@ -95,6 +98,7 @@ fn content_security_policy(style: &str, script: &str) -> String {
 /// Writes the page; `block` writes the blocks of data: `data` in JSON, and `moments` in base64.
 pub(crate) fn write(
     title: &str,
+    is_served: bool,
     out: &mut dyn Write,
     mut block: impl FnMut(&str, &mut dyn Write) -> Result<(), HtmlError>,
 ) -> Result<(), HtmlError> {
@@ -105,17 +109,17 @@ pub(crate) fn write(
         out.write_all(before.as_bytes())?;
         match name {
             "data" | "moments" => block(name, out)?,
-            _ => out.write_all(fill(name, title, &script).as_bytes())?,
+            _ => out.write_all(fill(name, title, &script, is_served).as_bytes())?,
         }
         rest = after;
     }
     Ok(out.write_all(rest.as_bytes())?)
 }
 
-fn fill(name: &str, title: &str, script: &str) -> String {
+fn fill(name: &str, title: &str, script: &str, is_served: bool) -> String {
     match name {
         "title" => html_text(title),
-        "csp" => content_security_policy(STYLE, script),
+        "csp" => content_security_policy(STYLE, script, is_served),
         "style" => STYLE.to_owned(),
         "script" => script.to_owned(),
         // The template's placeholders are fixed at build time; a test names them all.
@@ -172,10 +176,14 @@ mod tests {
     #[test]
     fn nothing_is_loaded_from_elsewhere() {
         let mut page = Vec::new();
-        write("t", &mut page, |_, _| Ok(())).expect("a Vec takes all");
+        write("t", false, &mut page, |_, _| Ok(())).expect("a Vec takes all");
         let page = String::from_utf8(page).expect("the page is UTF-8");
-        for reference in ["http://", "https://", "src=", "@import", "url(", "fetch(", "import("] {
+        // The policy of a page in a file has no connect-src, which forbids the request of ranges.
+        for reference in
+            ["http://", "https://", "src=", "@import", "url(", "connect-src", "import("]
+        {
             assert!(!page.contains(reference), "the page contains {reference}");
         }
+        assert_eq!(page.matches("fetch(").count(), 1, "the request of ranges alone");
     }
 }

@@ -431,3 +431,49 @@ proptest! {
         prop_assert_eq!(stacks_of_page(&data(&page)), stacks_of_profile(&profile));
     }
 }
+
+#[test]
+fn a_served_page_asks_its_server_alone_and_the_ranges_are_exact() {
+    use whit_profile::model::{SingleSample, Singles};
+    let mut profile = Profile::default();
+    profile.events.push(EventInfo { name: "cycles".into(), ..EventInfo::default() });
+    profile.comms.push("server".into());
+    profile.threads.push(ThreadInfo { pid: Pid(1), tid: Tid(1), comm: CommId(0) });
+    let row = SampleRow {
+        event: EventId(0),
+        thread: ThreadId(0),
+        comm: CommId(0),
+        facets: FacetsId(0),
+        node: NodeId::NONE,
+        samples: 3,
+        period: 111,
+    };
+    profile.rows.push(row);
+    let single = |time, period| SingleSample { time: TimestampNs(time), row: 0, cpu: None, period };
+    // In any order.
+    let samples = vec![single(1030, 100), single(1000, 1), single(1020, 10)];
+    profile.singles = Some(Singles { samples, ..Singles::default() });
+    let mut page = Vec::new();
+    let (_, ranges) = write_served(&profile, &Content::default(), &HtmlOptions::default(), &mut page).unwrap();
+    let text = String::from_utf8(page).unwrap();
+    assert!(
+        text.contains("connect-src 'self'; default-src 'none'")
+            && text.contains("\"isServed\":true")
+    );
+    assert_eq!((ranges.begin_ns(), ranges.len()), (1000, 3));
+    let sums = |range: std::ops::Range<u64>| ranges.sums(range);
+    assert_eq!(sums(0..31), [(0, 3, 111)]);
+    assert_eq!(sums(0..30), [(0, 2, 11)], "the end is not in the range");
+    assert_eq!(sums(20..30), [(0, 1, 10)]);
+    assert_eq!(sums(21..30), []);
+    #[expect(clippy::reversed_empty_ranges)]
+    let reversed = sums(30..0);
+    assert_eq!(reversed, []);
+    assert_eq!(ranges.columns(0..30), [1, 0, 2, 11]);
+    let mut page = Vec::new();
+    write_html(&profile, &HtmlOptions::default(), &mut page).unwrap();
+    assert!(
+        !String::from_utf8(page).unwrap().contains("connect-src"),
+        "a page in a file asks nobody"
+    );
+}

@@ -120,6 +120,17 @@ impl CodeFinder {
         code.as_ref().map_err(|error| NoCode::Kernel(error.clone()))
     }
 
+    /// The lowest loaded address of a binary, from which other tools count; that of code which is no file is 0. `None`
+    /// where the file is not at hand.
+    pub fn base(&self, dso: DsoId) -> Option<Svma> {
+        match self.kind(dso) {
+            RecordedKind::File | RecordedKind::Vdso => {
+                Some(self.binary(dso)?.symbols.elf()?.base_svma())
+            }
+            _ => Some(Svma(0)),
+        }
+    }
+
     /// The range of the function at an address; `None` where nothing says where it begins and ends.
     pub fn function_at(&self, dso: DsoId, address: Svma) -> Option<Range<Svma>> {
         let range = self.binary(dso)?.symbols.function_range(address)?;

@@ -36,6 +36,8 @@ pub enum SinglesWanted {
     Each,
     /// Each sample keeps its own where there are at most [`MAX_SINGLES`], else as `Joined`.
     Few,
+    /// Each sample keeps its own where there are at most so many, else as `Joined`.
+    UpTo(u64),
     /// Samples of one row in a two-hundredth of the recorded time are joined.
     Joined,
 }

@@ -27,7 +27,10 @@ pub(crate) fn decide<'o>(options: &'o LoadOptions, prepared: &Prepared) -> Cow<'
     let samples: u64 = prepared.scan.samples_by_event.iter().sum();
     let wanted = match options.singles {
         Some(SinglesWanted::Few) if samples <= MAX_SINGLES => SinglesWanted::Each,
-        Some(SinglesWanted::Few | SinglesWanted::Joined) => SinglesWanted::Joined,
+        Some(SinglesWanted::UpTo(most)) if samples <= most => SinglesWanted::Each,
+        Some(SinglesWanted::Few | SinglesWanted::UpTo(_) | SinglesWanted::Joined) => {
+            SinglesWanted::Joined
+        }
         None | Some(SinglesWanted::Each) => return Cow::Borrowed(options),
     };
     let mut decided = options.clone();

@@ -6,6 +6,7 @@ use crate::message;
 use crate::symbol_args::LoadArgs;
 use anyhow::Result;
 use profile::SamplesArg;
+pub(crate) use profile::firefox;
 use std::path::PathBuf;
 use whit_export::Format;
 
@@ -80,7 +81,7 @@ pub(crate) struct ExportArgs {
     #[arg(long, conflicts_with_all = NOT_OF_CHAINS, help_heading = heading::OUTPUT)]
     chains: bool,
     /// Add the tables of recordings to this dataset: Parquet files by host and date (docs/tables.md)
-    #[arg(long, value_name = "FOLDER", conflicts_with_all = NOT_OF_DATASETS, help_heading = heading::OUTPUT)]
+    #[arg(long, value_name = "DIR", conflicts_with_all = NOT_OF_DATASETS, help_heading = heading::OUTPUT)]
     parquet: Option<PathBuf>,
     /// Output file, or '-' for standard output; with --perf or --chains a directory if the recording is a directory
     #[arg(short = 'o', long, value_name = "FILE", required_unless_present = "parquet", help_heading = heading::OUTPUT)]

@@ -38,16 +38,21 @@ pub(crate) fn start(symbols: &SymbolArgs) -> Result<Option<u8>> {
         ));
         return Ok(None);
     }
-    become_it(symbols, "put it beside whit, or give --stdio").map(Some)
+    become_reader(PROGRAM, symbols, "put it beside whit, or give --stdio").map(Some)
 }
 
 /// The same where there is no text instead.
 pub(crate) fn become_it(symbols: &SymbolArgs, advice: &str) -> Result<u8> {
+    become_reader(PROGRAM, symbols, advice)
+}
+
+/// Becomes a program that reads a recording, with the arguments of this process and the kernel's list of symbols.
+pub(crate) fn become_reader(program: &str, symbols: &SymbolArgs, advice: &str) -> Result<u8> {
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
     // Open until the program is there.
     let list = symbols.running_list.as_ref().map(|list| inheritable(list.file())).transpose()?;
     let variable = list.as_ref().map(|list| (KERNEL_LIST, list.as_raw_fd().to_string()));
-    beside::become_program(PROGRAM, &arguments, variable, advice)
+    beside::become_program(program, &arguments, variable, advice)
 }
 
 /// The list of symbols that came with the start.

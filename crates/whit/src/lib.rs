@@ -37,6 +37,7 @@ mod record;
 mod report;
 mod row_args;
 mod script;
+mod serve;
 mod setup;
 mod short_options;
 mod stat;
@@ -89,6 +90,8 @@ enum Command {
     Locks(locks::LocksArgs),
     /// Write a recording in the form that other tools read
     Export(export::ExportArgs),
+    /// Show the page of a recording in the browser, with exact ranges of time, and in Firefox Profiler
+    Serve(serve::ServeArgs),
     /// Ask for samples, waits and costs of recordings in SQL
     Query(query::QueryArgs),
     /// List the events for -e, and check which of them open on this machine
@@ -149,13 +152,7 @@ pub fn query_main() -> ExitCode {
 /// Runs `whit-terminal`, the program that `whit report` becomes on a terminal, and `whit top` everywhere; gives its exit
 /// code.
 pub fn terminal_main() -> ExitCode {
-    let command = parse().map_err(Into::into).map(|mut cli| {
-        if let Some(symbols) = privileges::symbol_args(&mut cli.command) {
-            symbols.running_list = interface::kernel_list();
-        }
-        cli.command
-    });
-    ended(command.and_then(|command| match command {
+    ended(reader_command().and_then(|command| match command {
         Command::Report(args) => report::interact(&args),
         Command::Switches(args) => switches::interact(&args),
         Command::Top(args) => top::run(&args),
@@ -163,6 +160,23 @@ pub fn terminal_main() -> ExitCode {
             "whit-terminal is the interface of whit: run whit report, whit switches or whit top on a terminal"
         ),
     }))
+}
+
+/// Runs `whit-serve`, the program that `whit serve` becomes; gives its exit code.
+pub fn serve_main() -> ExitCode {
+    ended(reader_command().and_then(|command| match command {
+        Command::Serve(args) => serve::run(&args),
+        _ => failure::bail_usage!("whit-serve is the server of whit: run whit serve"),
+    }))
+}
+
+/// The command line of a program that whit became.
+fn reader_command() -> Result<Command> {
+    let mut command = parse()?.command;
+    if let Some(symbols) = privileges::symbol_args(&mut command) {
+        symbols.running_list = interface::kernel_list();
+    }
+    Ok(command)
 }
 
 fn ended(result: Result<u8>) -> ExitCode {
@@ -194,6 +208,7 @@ fn run() -> Result<u8> {
         Command::Switches(args) => switches::run(&args),
         Command::Locks(args) => locks::run(&args),
         Command::Export(args) => export::run(&args),
+        Command::Serve(args) => serve::start(&args),
         Command::Query(args) => query::start(&args),
         Command::List(args) => list::run(&args),
         Command::Doctor(args) => doctor::run(&args),

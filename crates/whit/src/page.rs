@@ -8,12 +8,14 @@ use std::fs::{File, Permissions};
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use whit_page::{Comparison, Content, HotCode, HtmlOptions, write_content};
+use whit_page::{
+    Comparison, Content, HotCode, HtmlOptions, MAX_SPANS, Ranges, write_content, write_served,
+};
 use whit_perfdata::existing::{Existing, existing};
 use whit_perfdata::reader::Recording;
 use whit_profile::model::Profile;
-use whit_profile::switches::Switches;
-use whit_profile::{CodeFinder, LoadOptions, SinglesWanted};
+use whit_profile::switches::{self, SwitchOptions, Switches};
+use whit_profile::{CodeFinder, LoadError, LoadOptions, SinglesWanted};
 use whit_types::OutsideText;
 use whit_view::diff::Diff;
 
@@ -65,14 +67,47 @@ pub(crate) fn load(recording: &Recording, options: &mut LoadOptions, is_alone: b
     options.facets.cgroup |= is_alone && whit_profile::tells_cgroups(recording);
 }
 
+/// Loads a recording with its code, and with its context switches where they are wanted and it has any.
+pub(crate) fn load_parts(
+    recording: &Recording,
+    options: &LoadOptions,
+    wants_switches: bool,
+    update: &(dyn Fn(u64, u64) + Sync),
+) -> Result<Loaded, LoadError> {
+    if wants_switches && switches::may_tell(recording) {
+        let wanted =
+            SwitchOptions { max_worst: 0, max_spans: MAX_SPANS, ..SwitchOptions::default() };
+        let loaded = switches::load_with_code(recording, options, wanted, update);
+        return loaded.map(|(profile, switches, code)| {
+            let tells = switches.sources.tells_switches();
+            Loaded { profile, switches: tells.then_some(switches), code: Some(code) }
+        });
+    }
+    let loaded = whit_profile::load_with_code(recording, options, update);
+    loaded.map(|(profile, code)| Loaded { profile, code: Some(code), ..Loaded::default() })
+}
+
 /// Writes a recording as one page.
 pub(crate) fn write(loaded: &Loaded, options: &HtmlOptions, path: &Path) -> Result<()> {
-    let Loaded { profile, switches, code } = loaded;
+    let hot = hot_code(loaded);
+    write_page(&loaded.profile, &content(loaded, hot.as_ref()), options, path)
+}
+
+/// Writes the same for a server, which answers with the ranges.
+pub(crate) fn write_for_server(loaded: &Loaded, out: &mut dyn Write) -> Result<Ranges> {
+    let hot = hot_code(loaded);
+    let (content, options) = (content(loaded, hot.as_ref()), HtmlOptions::default());
+    Ok(write_served(&loaded.profile, &content, &options, out)?.1)
+}
+
+fn hot_code(loaded: &Loaded) -> Option<HotCode> {
     let mut sources = Sources::new(Place::default());
     let mut line_text = |line: &_| sources.text(line);
-    let hot = code.as_ref().map(|code| HotCode::new(profile, code, &mut line_text));
-    let content = Content { switches: switches.as_ref(), code: hot.as_ref(), ..Content::default() };
-    write_page(profile, &content, options, path)
+    loaded.code.as_ref().map(|code| HotCode::new(&loaded.profile, code, &mut line_text))
+}
+
+fn content<'a>(loaded: &'a Loaded, code: Option<&'a HotCode>) -> Content<'a> {
+    Content { switches: loaded.switches.as_ref(), code, ..Content::default() }
 }
 
 /// Writes a comparison of two sides as one page.

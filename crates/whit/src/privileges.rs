@@ -30,6 +30,7 @@ fn needed(command: &Command) -> &'static [Capability] {
         | Command::Switches(_)
         | Command::Locks(_)
         | Command::Export(_)
+        | Command::Serve(_)
         | Command::Query(_)
         | Command::Bench(_)
         | Command::Completions(_)
@@ -49,6 +50,7 @@ pub(crate) fn symbol_args(command: &mut Command) -> Option<&mut SymbolArgs> {
         Command::Switches(args) => Some(&mut args.load.symbols),
         Command::Locks(args) => Some(&mut args.load.symbols),
         Command::Export(args) => Some(&mut args.load.symbols),
+        Command::Serve(args) => Some(&mut args.load.symbols),
         Command::Record(_)
         | Command::Stat(_)
         | Command::Doctor(_)

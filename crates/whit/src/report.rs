@@ -324,18 +324,11 @@ impl ReportArgs {
         let update = |done, total| progress.update(done, total);
         // Switches belong to threads, not to CPUs.
         let wants_switches = is_alone && self.html.is_some() && !self.load.chooses_cpus();
-        let loaded = if wants_switches && switches::may_tell(recording) {
-            let wanted =
-                SwitchOptions { max_worst: 0, max_spans: MAX_SPANS, ..SwitchOptions::default() };
-            let loaded = switches::load_with_code(recording, options, wanted, &update);
-            loaded.map(|(profile, switches, code)| {
-                let tells = switches.sources.tells_switches();
-                let code = self.wants_code().then_some(code);
-                Loaded { profile, switches: tells.then_some(switches), code }
+        let loaded = if wants_switches || is_alone && self.wants_code() {
+            page::load_parts(recording, options, wants_switches, &update).map(|mut loaded| {
+                loaded.code = loaded.code.filter(|_| self.wants_code());
+                loaded
             })
-        } else if is_alone && self.wants_code() {
-            let loaded = whit_profile::load_with_code(recording, options, &update);
-            loaded.map(|(profile, code)| Loaded { profile, code: Some(code), ..Loaded::default() })
         } else {
             let loaded = whit_profile::load(recording, options, &update);
             loaded.map(|profile| Loaded { profile, ..Loaded::default() })

@@ -59,8 +59,9 @@ export class Browser {
     rmSync(this.folder, { recursive: true, force: true });
   }
 
-  /** Runs `check` with a new page that has opened the generated page `name` at `fragment`. */
-  async with(name, fragment, check, { allow = null, ...options } = {}) {
+  /** Runs `check` with a new page that has opened the generated page `name`, or that of `server`, at `fragment`. */
+  async with(name, fragment, check, { allow = null, server = null, ...options } = {}) {
+    const address = server ?? pathToFileURL(join(process.env.WHIT_TEST_PAGES, `${name}.html`)).href;
     const page = await this.context.newPage();
     const complaints = [];
     page.on('pageerror', (error) => complaints.push(`error: ${error.message}`));
@@ -74,12 +75,13 @@ export class Browser {
       dialog.dismiss();
     });
     page.on('request', (request) => {
-      if (!/^(file|data):/.test(request.url())) {
+      const isOwn = /^(file|data):/.test(request.url()) || (server !== null && request.url().startsWith(server));
+      if (!isOwn) {
         complaints.push(`request: ${request.url()}`);
       }
     });
     await page.emulateMedia({ colorScheme: 'light', reducedMotion: 'reduce', ...options });
-    await page.goto(`${pathToFileURL(join(process.env.WHIT_TEST_PAGES, `${name}.html`))}${fragment}`);
+    await page.goto(`${address}${fragment}`);
     try {
       await ready(page);
       await check(page);

@@ -16,7 +16,7 @@ use serde::Serialize;
 use serde_json::Value;
 use std::io::Write;
 use thread::{Samples, Threads};
-use whit_profile::model::DsoKind;
+use whit_profile::model::{DsoInfo, DsoKind};
 
 /// Version of the processed profile format.
 const VERSION: u32 = 55;
@@ -97,7 +97,7 @@ fn meta<'a>(content: &Content<'a>, threads: &Threads) -> Meta<'a> {
 
 fn libraries(content: &Content<'_>) -> Vec<Library> {
     let arch = content.profile.recording.arch.exact();
-    let library = |dso: &whit_profile::model::DsoInfo| {
+    let library = |dso: &DsoInfo| {
         let (name, path) = (dso.short_name.exact().to_owned(), dso.path.exact().to_owned());
         Library {
             arch: arch.to_owned(),
@@ -105,13 +105,16 @@ fn libraries(content: &Content<'_>) -> Vec<Library> {
             debug_path: path.clone(),
             name,
             path,
-            breakpad_id: dso
-                .build_id
-                .map_or_else(|| NO_BREAKPAD_ID.to_owned(), |id| breakpad_id(id.as_bytes())),
+            breakpad_id: debug_id(dso),
             code_id: dso.build_id.map(|id| id.to_string()),
         }
     };
     content.profile.dsos.iter().map(library).collect()
+}
+
+/// The id by which Firefox Profiler asks for the symbols of a binary.
+pub fn debug_id(dso: &DsoInfo) -> String {
+    dso.build_id.map_or_else(|| NO_BREAKPAD_ID.to_owned(), |id| breakpad_id(id.as_bytes()))
 }
 
 /// The first 16 bytes of a build id as a GUID, whose first three parts are little-endian, and an age of 0.

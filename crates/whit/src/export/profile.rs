@@ -6,6 +6,7 @@ use crate::message;
 use crate::output;
 use crate::progress::LoadProgress;
 use anyhow::Result;
+use std::io::Write;
 use std::path::Path;
 use whit_export::{Content, Format};
 use whit_perfdata::reader::Recording;
@@ -46,26 +47,47 @@ pub(super) fn run(
     Ok(0)
 }
 
-/// The profile, with its context switches where the recording has them. Switches belong to threads, not to CPUs.
+/// Writes a loaded profile for Firefox Profiler.
+pub(crate) fn firefox(
+    recording: &Recording,
+    profile: &Profile,
+    switches: Option<&Switches>,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let content = Content::new(recording, profile, switches);
+    Ok(whit_export::write(Format::Firefox, &content, out)?)
+}
+
 fn load(
     args: &ExportArgs,
     format: Format,
     recording: &Recording,
     options: &LoadOptions,
 ) -> Result<(Profile, Option<Switches>)> {
+    let max_spans = if format.shows_time() { MAX_SPANS } else { 0 };
+    let may_tell = format.shows_switches() && !args.load.chooses_cpus();
+    load_with_switches(recording, options, may_tell.then_some(max_spans))
+}
+
+/// The profile, with its context switches where they are wanted, with so many spans, and the recording has them.
+/// Switches belong to threads, not to CPUs.
+fn load_with_switches(
+    recording: &Recording,
+    options: &LoadOptions,
+    max_spans: Option<usize>,
+) -> Result<(Profile, Option<Switches>)> {
     let progress = LoadProgress::new("reading", false);
     let update = |done, total| progress.update(done, total);
-    let loaded =
-        if switches::may_tell(recording) && format.shows_switches() && !args.load.chooses_cpus() {
-            let max_spans = if format.shows_time() { MAX_SPANS } else { 0 };
+    let loaded = match max_spans.filter(|_| switches::may_tell(recording)) {
+        Some(max_spans) => {
             let wanted = SwitchOptions { max_worst: 0, max_spans, ..SwitchOptions::default() };
             switches::load(recording, options, wanted, &update).map(|(profile, switches)| {
                 let tells = switches.sources.tells_switches();
                 (profile, tells.then_some(switches))
             })
-        } else {
-            whit_profile::load(recording, options, &update).map(|profile| (profile, None))
-        };
+        }
+        None => whit_profile::load(recording, options, &update).map(|profile| (profile, None)),
+    };
     progress.finish();
     Ok(loaded?)
 }

@@ -1,0 +1,94 @@
+// Where the sums of a range of time come from: the columns in the page, whose moments are buckets, or the server of the
+// page (crates/whit-page/src/ranges.rs), which knows each sample's time.
+
+import { readNumbers, rowSums, undoDifferences } from './moments.js';
+
+/** Sums of the page's own columns. */
+export class EmbeddedSource {
+  /** Names the origin of a range's sums: another one means other sums. */
+  origin() {
+    return 'page';
+  }
+
+  /** Samples and periods of each row in a range, which touches buckets [from, to). */
+  rowSums(moments, rowCount, range, buckets) {
+    return rowSums(moments, rowCount, buckets);
+  }
+
+  /** Fetches the sums of a range; true where they are others than before. */
+  async load() {
+    return false;
+  }
+}
+
+/** Reads the server's columns: a count, then rows as differences, samples and periods of those that have some. */
+export function decodeSums(bytes, rowCount) {
+  const head = [0];
+  let at = readNumbers(bytes, 0, head);
+  const columns = [0, 1, 2].map(() => new Float64Array(head[0]));
+  for (const column of columns) {
+    at = readNumbers(bytes, at, column);
+  }
+  if (at !== bytes.length) {
+    throw new Error('the sums of the server are cut');
+  }
+  const [samples, period] = [new Float64Array(rowCount), new Float64Array(rowCount)];
+  undoDifferences(columns[0]).forEach((row, i) => {
+    samples[row] = columns[1][i];
+    period[row] = columns[2][i];
+  });
+  return { samples, period };
+}
+
+/** Sums of the server; until they are there, those of the page. */
+export class ServerSource extends EmbeddedSource {
+  constructor(rowCount, ask = (url) => fetch(url)) {
+    super();
+    this.rowCount = rowCount;
+    this.ask = ask;
+    this.held = null;
+    this.wanted = '';
+  }
+
+  #has(range) {
+    return range !== null && this.held?.key === String(range);
+  }
+
+  origin(range) {
+    return this.#has(range) ? 'server' : 'page';
+  }
+
+  rowSums(moments, rowCount, range, buckets) {
+    // Rows by CPU are the page's own.
+    return this.#has(range) && rowCount === this.rowCount ? this.held.sums : super.rowSums(moments, rowCount, range, buckets);
+  }
+
+  async load(range) {
+    const key = String(range);
+    if (range === null || this.#has(range) || this.wanted === key) {
+      return false;
+    }
+    this.wanted = key;
+    try {
+      const [from, to] = range.map((ns) => Math.max(0, Math.round(ns)));
+      const response = await this.ask(`range?from=${from}&to=${to}`);
+      if (!response.ok) {
+        throw new Error(`the server answers ${response.status}`);
+      }
+      const sums = decodeSums(new Uint8Array(await response.arrayBuffer()), this.rowCount);
+      // The reader may have gone on to another range.
+      if (this.wanted !== key) {
+        return false;
+      }
+      this.held = { key, sums };
+      return true;
+    } finally {
+      this.wanted = this.wanted === key ? '' : this.wanted;
+    }
+  }
+}
+
+/** The source of a page's ranges. */
+export function sourceOf(profile) {
+  return profile.isServed ? new ServerSource(profile.rows.node.length) : new EmbeddedSource();
+}
