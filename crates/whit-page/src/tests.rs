@@ -454,7 +454,8 @@ fn a_served_page_asks_its_server_alone_and_the_ranges_are_exact() {
     let samples = vec![single(1030, 100), single(1000, 1), single(1020, 10)];
     profile.singles = Some(Singles { samples, ..Singles::default() });
     let mut page = Vec::new();
-    let (_, ranges) = write_served(&profile, &Content::default(), &HtmlOptions::default(), &mut page).unwrap();
+    let (_, ranges) =
+        write_served(&profile, &Content::default(), &HtmlOptions::default(), &mut page).unwrap();
     let text = String::from_utf8(page).unwrap();
     assert!(
         text.contains("connect-src 'self'; default-src 'none'")

@@ -67,7 +67,8 @@ fn profile() -> Profile {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut page = Vec::new();
-    let (_, ranges) = write_served(&profile(), &Content::default(), &HtmlOptions::default(), &mut page)?;
+    let (_, ranges) =
+        write_served(&profile(), &Content::default(), &HtmlOptions::default(), &mut page)?;
     let site = Site {
         page: page.into(),
         ranges: Box::new(move |range| ranges.columns(range)),

@@ -18,7 +18,7 @@ use crate::wall::{WaitArgs, needs_switches};
 use anyhow::Result;
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
-use whit_page::{HtmlOptions, MAX_SPANS};
+use whit_page::HtmlOptions;
 use whit_perfdata::reader::Recording;
 use whit_profile::model::Profile;
 use whit_profile::switches::{self, SwitchOptions};
