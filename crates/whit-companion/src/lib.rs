@@ -25,10 +25,12 @@
 mod cache;
 mod message;
 mod parts;
+mod url;
 
 pub use cache::{Cache, MISS_DEFAULT_S};
 pub use message::{Answer, End, News, Request};
 pub use parts::{DEBUG_SECTIONS, Parts, SUPPLEMENT_SECTIONS, SYMBOL_SECTIONS};
+pub use url::shown_url;
 
 /// The program that fetches, which lies beside whit.
 pub const PROGRAM: &str = "whit-debuginfod";

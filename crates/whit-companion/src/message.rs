@@ -49,6 +49,8 @@ pub enum End {
         /// Bytes of contents.
         fetched_bytes: u64,
     },
+    /// The user wanted an end before it was done.
+    Stopped,
     /// There is nothing, for this reason.
     Failed(String),
 }
@@ -91,7 +93,8 @@ impl Answer {
             return None;
         }
         let mut words = line.trim_end_matches('\n').splitn(3, ' ');
-        let (kind, id, rest) = (words.next()?, parse_id(words.next()?)?, words.next()?);
+        let (kind, id) = (words.next()?, parse_id(words.next()?)?);
+        let rest = words.next().unwrap_or_default();
         let news = match kind {
             "bytes" => {
                 let (done, total) = rest.split_once(' ')?;
@@ -99,6 +102,7 @@ impl Answer {
                 News::Progress { done_bytes, total_bytes }
             }
             "here" => News::End(End::Here { fetched_bytes: rest.parse().ok()? }),
+            "stopped" => News::End(End::Stopped),
             "failed" => News::End(End::Failed(rest.to_owned())),
             _ => return None,
         };
@@ -114,6 +118,7 @@ impl fmt::Display for Answer {
                 write!(f, "bytes {id} {done_bytes} {total_bytes}")
             }
             News::End(End::Here { fetched_bytes }) => write!(f, "here {id} {fetched_bytes}"),
+            News::End(End::Stopped) => write!(f, "stopped {id}"),
             // Servers may say anything: it stays one line, and a short one.
             News::End(End::Failed(reason)) => {
                 let plain = reason.chars().map(|c| if c.is_control() { ' ' } else { c });
@@ -148,6 +153,7 @@ mod tests {
             let news = [
                 News::Progress { done_bytes: a, total_bytes: b },
                 News::End(End::Here { fetched_bytes: a }),
+                News::End(End::Stopped),
                 News::End(End::Failed(text)),
             ];
             for news in news {

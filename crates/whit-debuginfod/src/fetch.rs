@@ -17,7 +17,7 @@ use crate::settings::Settings;
 use crate::stop::Stop;
 use crate::store;
 
-/// The first bytes of a section tell whether it can be one, and the last.
+/// Largest section whose contents are looked at. A larger one is kept by its length alone.
 const MAX_CHECKED_BYTES: u64 = 256 << 20;
 
 /// Why there is nothing.
@@ -69,7 +69,7 @@ impl Fetcher {
         let client = Client::new(&settings, stop.clone());
         cleaning::clean(&settings.cache, SystemTime::now())?;
         let server = |url: String| {
-            let name = without_user(&url);
+            let name = whit_companion::shown_url(&url);
             Server { url, name, serves_sections: true, trouble: None }
         };
         let servers = settings.urls.into_iter().map(server).collect();
@@ -277,22 +277,4 @@ impl Fetcher {
 
 fn is_there(file: &Path) -> bool {
     file.metadata().is_ok_and(|metadata| metadata.len() > 0)
-}
-
-fn without_user(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    let end = rest.find('/').unwrap_or(rest.len());
-    let host = rest[..end].rfind('@').map_or(0, |at| at + 1);
-    format!("{scheme}://{}", &rest[host..])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn messages_do_not_show_passwords() {
-        assert_eq!(without_user("http://me:se@cret@host:80/x@y"), "http://host:80/x@y");
-        assert_eq!(without_user("https://host"), "https://host");
-    }
 }

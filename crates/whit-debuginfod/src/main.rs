@@ -22,7 +22,7 @@ mod store;
 use std::io::{self, BufRead, Write};
 use std::process::ExitCode;
 
-use fetch::Fetcher;
+use fetch::{FetchError, Fetcher};
 use settings::Settings;
 use stop::Stop;
 use whit_companion::{Answer, End, News, PROGRAM, Request};
@@ -74,6 +74,7 @@ fn run() -> Result<u8, Box<dyn std::error::Error>> {
         let tell = |news| say(&Answer { id, news });
         let end = match fetcher.fetch(request, &tell) {
             Ok(fetched_bytes) => End::Here { fetched_bytes },
+            Err(FetchError::Stopped) => End::Stopped,
             Err(error) => End::Failed(error.to_string()),
         };
         say(&Answer { id, news: News::End(end) });

@@ -209,11 +209,11 @@ fn the_end_of_standard_input_ends_the_wait() {
     let (ends, status) = run.stopped_after(&[(id(), "whole")], &server, |child| {
         drop(child.stdin.take());
     });
-    assert_eq!((failure(&ends[0].1), status), ("stopped", Some(130)));
+    assert_eq!((&ends[0].1, status), (&End::Stopped, Some(130)));
     let (ends, status) = run.stopped_after(&[(id(), "whole")], &server, |child| {
         whit_testing::wait::signal(child, "-INT");
     });
-    assert_eq!((failure(&ends[0].1), status), ("stopped", Some(130)));
+    assert_eq!((&ends[0].1, status), (&End::Stopped, Some(130)));
     assert_nothing_kept(&run.cache);
 }
 

@@ -11,7 +11,7 @@ use std::io::{self, IsTerminal, Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
-use whit_companion::{Answer, Cache, End, News, PROGRAM, Request, URLS};
+use whit_companion::{Answer, Cache, End, News, PROGRAM, Request, URLS, shown_url};
 use whit_profile::companions::{Companions, Fetch, Wanted};
 use whit_profile::warning::NotFetched;
 use whit_sys::{Poller, Signal, SignalFd};
@@ -46,6 +46,11 @@ fn percent(text: &str) -> Result<f64, &'static str> {
 }
 
 impl DebuginfodArgs {
+    /// Whether the user asks for fetches in this command.
+    pub(crate) fn is_given(&self) -> bool {
+        self.debuginfod.is_some()
+    }
+
     /// Whether companions are fetched, and the cache that is looked into then.
     ///
     /// # Errors
@@ -89,8 +94,7 @@ impl Fetch for Fetcher {
         let failure = self.run(wanted, &mut ends).err();
         let result = |wanted: &Wanted| match ends.get(&wanted.lack.id) {
             Some(End::Here { .. }) => Ok(()),
-            // As the program words it where the user wants an end.
-            Some(End::Failed(reason)) if reason == "stopped" => Err(NotFetched::Stopped),
+            Some(End::Stopped) => Err(NotFetched::Stopped),
             Some(End::Failed(reason)) => {
                 Err(NotFetched::Failed { reason: OutsideText::from(reason.as_str()) })
             }
@@ -222,9 +226,7 @@ impl Display<'_> {
             }
             bar
         });
-        // Passwords in addresses are nobody's business.
-        let host = |url: &str| url.rsplit('@').next().unwrap_or_default().to_owned();
-        let servers = urls.split_whitespace().map(host).collect::<Vec<_>>().join(", ");
+        let servers = urls.split_whitespace().map(shown_url).collect::<Vec<_>>().join(", ");
         Display { wanted, bar, before: 0, last: 0, is_told: false, servers }
     }
 
