@@ -38,21 +38,12 @@ const OF_PROFILES: [&str; 18] = [
     "debuginfod_limit",
 ];
 
-/// Options that change profiles, but not the making of call chains.
-const NOT_OF_CHAINS: [&str; 12] = [
-    "samples",
-    "pid",
-    "tid",
-    "cpu",
-    "cgroup",
-    "time",
-    "inline",
-    "no_inline",
-    "demangle",
-    "no_demangle",
-    "vmlinux",
-    "kallsyms",
-];
+/// Those by which stack dumps are unwound: where binaries are, and how far and by how many threads.
+const OF_CHAINS: [&str; 3] = ["max_stack", "symfs", "threads"];
+
+fn not_of_chains() -> impl Iterator<Item = &'static str> {
+    OF_PROFILES.into_iter().filter(|option| !OF_CHAINS.contains(option))
+}
 
 /// Options that leave samples out, and where one file goes; a dataset has all samples.
 const NOT_OF_DATASETS: [&str; 7] = ["samples", "pid", "tid", "cpu", "cgroup", "time", "output"];
@@ -78,7 +69,7 @@ pub(crate) struct ExportArgs {
     #[arg(long, conflicts_with_all = OF_PROFILES, help_heading = heading::OUTPUT)]
     perf: bool,
     /// Write a recording for stock perf whose stack dumps are call chains: unwound once, and much smaller
-    #[arg(long, conflicts_with_all = NOT_OF_CHAINS, help_heading = heading::OUTPUT)]
+    #[arg(long, conflicts_with_all = not_of_chains(), help_heading = heading::OUTPUT)]
     chains: bool,
     /// Add the tables of recordings to this dataset: Parquet files by host and date (docs/tables.md)
     #[arg(long, value_name = "DIR", conflicts_with_all = NOT_OF_DATASETS, help_heading = heading::OUTPUT)]

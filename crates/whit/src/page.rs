@@ -3,7 +3,7 @@
 use crate::annotate::sources::{Place, Sources};
 use crate::heading;
 use crate::output;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use std::fs::{File, Permissions};
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -54,6 +54,12 @@ pub(crate) fn tell(path: &Path) -> Result<()> {
 
 /// Refuses what would be refused after the recording was read.
 pub(crate) fn check(path: &Path) -> Result<()> {
+    if let Some(folder) = path.parent()
+        && !folder.as_os_str().is_empty()
+        && !folder.is_dir()
+    {
+        bail!("there is no folder {}: make it first, or name another file", folder.display());
+    }
     output::check_no_recording(path)
 }
 

@@ -511,6 +511,7 @@ impl ReportArgs {
             colour: self.terminal.colour(),
             width: self.width.columns().filter(|_| self.is_cut()),
             tells_left_out: io::stdout().is_terminal() && self.is_cut(),
+            is_live: false,
         }
     }
 

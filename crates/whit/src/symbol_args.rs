@@ -1,6 +1,7 @@
 //! Options on symbols that `report` and `script` share.
 
 use crate::debuginfod::DebuginfodArgs;
+use crate::failure::bail_usage;
 use crate::heading;
 use crate::perf_cache;
 use anyhow::{Result, bail};
@@ -140,6 +141,15 @@ impl SymbolArgs {
     /// True unless switched off.
     pub(crate) fn inline(&self) -> bool {
         !self.no_inline
+    }
+
+    /// # Errors
+    /// The user asks for fetches, which the command does not make.
+    pub(crate) fn refuse_fetches(&self, why: &str) -> Result<()> {
+        if self.debuginfod.is_given() {
+            bail_usage!("--debuginfod fetches nothing here: {why}");
+        }
+        Ok(())
     }
 
     /// As the loader takes them: all samples.

@@ -154,6 +154,7 @@ impl TopArgs {
                 bail_usage!("{option} takes seconds from 1 to 3600, not {value}");
             }
         }
+        self.symbols.refuse_fetches("whit top waits for no server, but names code by what `whit report --debuginfod` fetched, where $DEBUGINFOD_URLS is set")?;
         self.hists().map(drop)
     }
 
@@ -193,6 +194,7 @@ impl TopArgs {
     /// Rows without call chains, as `perf top --stdio` prints them.
     fn text_options(&self, hists: &HistsOptions) -> StdioOptions {
         let mut options = self.stdio_options(hists);
+        options.is_live = true;
         options.hists.chains.mode = ChainMode::None;
         options.width = self.width.columns();
         options.hists.set_percent_limit(self.percent_limit.unwrap_or(TEXT_PERCENT_LIMIT));

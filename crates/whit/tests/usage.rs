@@ -43,6 +43,9 @@ fn wrong_usage_has_one_form_and_one_code() {
         (&["locks", "--json", "-g"], "--json has every call chain"),
         (&["locks", "--min-wait", "2ms", "--max-wait", "1ms"], "--min-wait is longer"),
         (&["export", "--perf", "-o", "-"], "name a file"),
+        (&["export", "--chains", "-o", "x", "--debuginfod"], "cannot be used with '--debuginfod"),
+        (&["export", "--chains", "-o", "x", "--no-demangle"], "cannot be used with '--no-demangle"),
+        (&["top", "--debuginfod=http://h"], "--debuginfod fetches nothing here"),
         (&["record", "-F", "x", "true"], "a number of Hz"),
         (&["record", "--nope", "true"], "unknown option '--nope'"),
         (&["record", "--snapshot", "true"], "record has no --snapshot: the AUX area"),
@@ -68,6 +71,15 @@ fn impossible_requests_have_another_code() {
     }
     fails(&["record", "-e", "nopmu/event=1/", "true"], 1, "this machine has no PMU");
     fails(&["list", "no-such-event-anywhere"], 1, "no event matches");
+}
+
+#[test]
+fn a_page_into_a_folder_that_is_not_there_is_refused_before_the_recording_is_read() {
+    for command in ["report", "switches"] {
+        // There is no such recording either.
+        fails(&[command, "-i", "/nowhere/x", "--html", "/nowhere/x.html"], 1, "make it first");
+    }
+    fails(&["diff", "--html", "/nowhere/x.html", "/nowhere/a", "/nowhere/b"], 1, "make it first");
 }
 
 #[test]

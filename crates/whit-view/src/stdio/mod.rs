@@ -71,6 +71,8 @@ pub struct StdioOptions {
     pub width: Option<usize>,
     /// Say how many rows the limit leaves out.
     pub tells_left_out: bool,
+    /// The recording has no header that another command shows.
+    pub is_live: bool,
 }
 
 impl StdioOptions {
@@ -132,14 +134,19 @@ fn write_preamble(
     options: &StdioOptions,
 ) -> io::Result<()> {
     let hint = "# To display the perf.data header info, please use --header/--header-only options.";
-    writeln!(out, "{hint}\n#")?;
+    if !options.is_live {
+        writeln!(out, "{hint}\n#")?;
+    }
     for (key, value) in options.single_filters() {
         let is_level = options.hists.is_hierarchy() && options.hists.sort_keys().contains(&key);
         if is_level || options.elided_keys().contains(&key) {
             writeln!(out, "# {}: {}", key.name(), OutsideText::new(value))?;
         }
     }
-    writeln!(out, "#\n# Total Lost Samples: {}", profile.losses.lost_samples)?;
+    if !options.is_live {
+        writeln!(out, "#")?;
+    }
+    writeln!(out, "# Total Lost Samples: {}", profile.losses.lost_samples)?;
     if options.hists.inline && profile.frames.iter().any(|frame| frame.inlined) {
         writeln!(out, "# {}", hists::self_time_line(options.hists.self_time))?;
     }

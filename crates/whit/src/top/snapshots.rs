@@ -34,12 +34,7 @@ fn print_one(args: &TopArgs, profile: &Profile, status: &Status) -> Result<()> {
         writeln!(out)?;
     } else {
         writeln!(out, "# whit top: last {}, {}", status.covers, status.cost)?;
-        let mut text = Vec::new();
-        write_report(&mut text, profile, &args.text_options(&hists))?;
-        let text = String::from_utf8_lossy(&text);
-        // A live recording has no header to point to.
-        let is_hint = |line: &&str| *line == "#" || line.starts_with("# To display");
-        text.lines().skip_while(is_hint).try_for_each(|line| writeln!(out, "{line}"))?;
+        write_report(&mut out, profile, &args.text_options(&hists))?;
     }
     Ok(out.flush()?)
 }
