@@ -15,6 +15,7 @@ fn failure(end: &End) -> &str {
     match end {
         End::Failed(reason) => reason,
         End::Here { fetched_bytes } => panic!("{fetched_bytes} bytes were fetched"),
+        End::Stopped => panic!("stopped without a signal"),
     }
 }
 
