@@ -114,7 +114,7 @@ impl Runtime {
     pub fn advice(self) -> String {
         match self {
             Runtime::Python { minor: Some(minor) } if minor < PYTHON_PERF => format!(
-                "Python 3.{minor} has no way to them; Python 3.{PYTHON_PERF} and later: python3 -X perf"
+                "use Python 3.{PYTHON_PERF} or later with -X perf (3.{minor} has no such option)"
             ),
             Runtime::Python { minor: Some(minor) } if minor < PYTHON_PERF_JIT => {
                 "python3 -X perf".to_owned()
