@@ -49,7 +49,8 @@ pub(crate) fn write(content: &Content<'_>, out: &mut dyn Write) -> Result<(), Ex
         put(out, &thread::nothing(content))?;
     }
     out.write_all(b"]}")?;
-    Ok(out.flush()?)
+    buffered.into_inner().map_err(|error| error.into_error())?;
+    Ok(())
 }
 
 type Output<'o> = BufWriter<&'o mut dyn Write>;
