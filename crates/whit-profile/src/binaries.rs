@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use whit_symbolize::{
     DsoKind, DsoSpec, DsoSymbols, FileIdentity, KernelCode, NoKernelCode, Reason, Symbolizer,
 };
-use whit_types::{Arch, Avma, FileOffset, Pid, TimestampNs};
+use whit_types::{Arch, Avma, FileOffset, Pid, Svma, TimestampNs};
 use whit_unwind::{Bias, ModuleUnwindInfo};
 
 /// One opened binary.
@@ -66,6 +66,14 @@ impl Binaries {
             symbols: self.symbolizer.open(spec),
             unwind: OnceLock::new(),
         }))
+    }
+
+    /// The lowest loaded address of a binary; `None` where no file of it was opened.
+    pub(crate) fn base_of_opened(&self, dso: DsoIndex) -> Option<Svma> {
+        let opened = |slots: &[OnceLock<Binary>]| {
+            Some(slots.get(dso.index())?.get()?.symbols.elf()?.base_svma())
+        };
+        opened(&self.reopened).or_else(|| opened(&self.opened))
     }
 
     /// Looks for the files of a binary anew.

@@ -16,6 +16,7 @@ use crate::jitdump::JitDump;
 use crate::mini_debug_info;
 use crate::perf_map;
 use crate::reason::Reason;
+use crate::remembered::BinaryMemory;
 use crate::resolution::{InlinedFrame, Resolution, SymbolRef};
 use crate::section_map::endian_of;
 use crate::split_files::{MissingUnits, SplitFiles};
@@ -55,13 +56,20 @@ pub struct DsoSymbols {
     /// Only for binaries with functions that have no symbols.
     unwind: OnceLock<Option<ModuleUnwindInfo>>,
     debug: Mutex<Debug>,
+    /// Where the same addresses are asked for again and again.
+    memory: Option<BinaryMemory>,
 }
 
 impl DsoSymbols {
-    pub(crate) fn new(spec: DsoSpec, config: Arc<SymbolizerConfig>, source: Source) -> DsoSymbols {
+    pub(crate) fn new(
+        spec: DsoSpec,
+        config: Arc<SymbolizerConfig>,
+        source: Source,
+        memory: Option<BinaryMemory>,
+    ) -> DsoSymbols {
         let debug = Mutex::new(Debug::Unloaded);
         let (table, unwind) = (OnceLock::new(), OnceLock::new());
-        DsoSymbols { spec, config, source, table, unwind, debug }
+        DsoSymbols { spec, config, source, table, unwind, debug, memory }
     }
 
     /// Which binary this is.
@@ -141,10 +149,11 @@ impl DsoSymbols {
     /// Meaning of `address`; see [`DsoKind`](crate::DsoKind) for which kind of address that is. For a return
     /// address ask for the address before it.
     pub fn resolve(&self, address: Svma) -> Resolution {
-        self.resolve_with(
-            address,
-            Detail { inlines: self.config.inlines, lines: self.config.lines },
-        )
+        let detail = Detail { inlines: self.config.inlines, lines: self.config.lines };
+        match &self.memory {
+            Some(memory) => memory.get_or(address, || self.resolve_with(address, detail)),
+            None => self.resolve_with(address, detail),
+        }
     }
 
     /// The function alone.

@@ -107,7 +107,7 @@ impl KernelCode {
         };
         let bias = config.kernel.reference.as_ref().and_then(stated).unwrap_or_default();
         let spec = DsoSpec::new(DsoKind::Elf, image.path().to_path_buf());
-        let symbols = DsoSymbols::new(spec, config.clone(), Source::Elf(image));
+        let symbols = DsoSymbols::new(spec, config.clone(), Source::Elf(image), None);
         KernelCode(Code::Image(Box::new(symbols), bias))
     }
 
