@@ -95,7 +95,9 @@ impl Binaries {
     pub(crate) fn names_code_of(&self, pid: Pid, dsos: &DsoTable) -> bool {
         let is_named = |dso| self.get(dso).is_some_and(|binary| binary.symbols.reason().is_none());
         let code = dsos.iter().filter(|(_, dso)| dso.kind == RecordedKind::Anonymous(pid));
-        self.has_jitdump(pid) || code.map(|(index, _)| index).any(is_named)
+        self.has_jitdump(pid)
+            || dsos.interpreted(pid).is_some()
+            || code.map(|(index, _)| index).any(is_named)
     }
 
     /// True for processes that wrote a jitdump file.
@@ -142,7 +144,9 @@ fn spec(dso: &RecordedDso, mapped_by: &[Pid], machine: &RecordedMachine) -> DsoS
         RecordedKind::Anonymous(pid) => (DsoKind::PerfMap, &[pid][..]),
         RecordedKind::JitDump => (DsoKind::JitDump, mapped_by),
         RecordedKind::File => (DsoKind::Elf, mapped_by),
-        RecordedKind::Unknown | RecordedKind::KernelSymbol(_) => (DsoKind::Unknown, &[][..]),
+        RecordedKind::Unknown | RecordedKind::KernelSymbol(_) | RecordedKind::Interpreted(_) => {
+            (DsoKind::Unknown, &[][..])
+        }
     };
     let mut spec = DsoSpec::new(kind, dso.path.as_ref().into());
     spec.build_id = dso.build_id;

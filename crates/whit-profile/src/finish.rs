@@ -498,9 +498,10 @@ pub(crate) fn kind_of(kind: RecordedKind) -> DsoKind {
         RecordedKind::KernelModule => DsoKind::KernelModule,
         RecordedKind::Vdso => DsoKind::Vdso,
         RecordedKind::File => DsoKind::Elf,
-        RecordedKind::Anonymous(_) | RecordedKind::JitDump | RecordedKind::KernelSymbol(_) => {
-            DsoKind::Jit
-        }
+        RecordedKind::Anonymous(_)
+        | RecordedKind::JitDump
+        | RecordedKind::KernelSymbol(_)
+        | RecordedKind::Interpreted(_) => DsoKind::Jit,
     }
 }
 
