@@ -22,13 +22,14 @@ const MODULES: &[(&str, &str)] = &[
     ("switches.js", include_str!("../../../web/src/switches.js")),
     ("code.js", include_str!("../../../web/src/code.js")),
     ("tree.js", include_str!("../../../web/src/tree.js")),
-    ("compare.js", include_str!("../../../web/src/compare.js")),
+    ("waittree.js", include_str!("../../../web/src/waittree.js")),
     ("transforms.js", include_str!("../../../web/src/transforms.js")),
     ("timeorder.js", include_str!("../../../web/src/timeorder.js")),
     ("grouping.js", include_str!("../../../web/src/grouping.js")),
     ("estimate.js", include_str!("../../../web/src/estimate.js")),
     ("invert.js", include_str!("../../../web/src/invert.js")),
     ("functions.js", include_str!("../../../web/src/functions.js")),
+    ("compare.js", include_str!("../../../web/src/compare.js")),
     ("layout.js", include_str!("../../../web/src/layout.js")),
     ("search.js", include_str!("../../../web/src/search.js")),
     ("colors.js", include_str!("../../../web/src/colors.js")),
@@ -36,6 +37,7 @@ const MODULES: &[(&str, &str)] = &[
     ("stripdata.js", include_str!("../../../web/src/stripdata.js")),
     ("model.js", include_str!("../../../web/src/model.js")),
     ("dom.js", include_str!("../../../web/src/dom.js")),
+    ("pixelrows.js", include_str!("../../../web/src/pixelrows.js")),
     ("flame.js", include_str!("../../../web/src/flame.js")),
     ("theme.js", include_str!("../../../web/src/theme.js")),
     ("popups.js", include_str!("../../../web/src/popups.js")),
@@ -56,7 +58,10 @@ const MODULES: &[(&str, &str)] = &[
     ("main.js", include_str!("../../../web/src/main.js")),
 ];
 
-/// Joins ES modules into one: `import` statements go, `export` before a declaration goes.
+/// Line of a module that names types for the type checker alone.
+const TYPES: &str = "/** @import ";
+
+/// Joins ES modules into one: `import` statements go, `export` before a declaration goes, and so do imports of types.
 ///
 /// A page that opens from `file://` cannot import other files. The modules share one scope then, so
 /// their top-level names must differ; a name that is declared twice is a syntax error that the
@@ -70,6 +75,9 @@ fn join_modules(modules: &[(&str, &str)]) -> String {
             in_import |= line.starts_with("import ");
             if in_import {
                 in_import = !line.ends_with(';');
+                continue;
+            }
+            if line.starts_with(TYPES) {
                 continue;
             }
             script.push_str(line.strip_prefix("export ").unwrap_or(line));
@@ -134,7 +142,10 @@ mod tests {
     #[test]
     fn modules_become_one_script() {
         let modules = [
-            ("a.js", "export const A = 1;\nexport function f() {}\n"),
+            (
+                "a.js",
+                "/** @import { T } from './t.d.ts' */\nexport const A = 1;\nexport function f() {}\n",
+            ),
             ("b.js", "import { A } from './a.js';\nimport {\n  f,\n} from './a.js';\nf(A);\n"),
         ];
         let script = join_modules(&modules);
@@ -157,7 +168,8 @@ mod tests {
     #[test]
     fn modules_are_listed_after_their_imports() {
         for (index, (name, source)) in MODULES.iter().enumerate() {
-            for from in source.lines().filter_map(|line| line.split_once(" from './")) {
+            let lines = source.lines().filter(|line| !line.starts_with(TYPES));
+            for from in lines.filter_map(|line| line.split_once(" from './")) {
                 let import = from.1.trim_end_matches("';");
                 let earlier = MODULES[..index].iter().any(|(earlier, _)| *earlier == import);
                 assert!(earlier, "{name} imports {import}, which is not listed before it");
