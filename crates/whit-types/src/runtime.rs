@@ -135,7 +135,7 @@ fn advice_for_python(minor: u8) -> String {
     let ways: Vec<_> = [walked, perf, perf_jit].into_iter().flatten().collect();
     match ways.split_last() {
         None => format!(
-            "Python 3.{minor} has no way to them; Python 3.{} and later: whit record --engine=bpf",
+            "Python 3.{} or later with whit record --engine=bpf (3.{minor} is not supported)",
             PYTHON_WALKED.start()
         ),
         Some((last, [])) => (*last).to_owned(),
