@@ -66,7 +66,7 @@ pub enum Outcome {
 /// The recording cannot be read, or files cannot be written: then the dataset is as it was.
 pub fn export(root: &Path, database: &Database, facts: Facts<'_>) -> Result<Outcome, DatasetError> {
     let identity = Identity::of(database)?;
-    let (id, is_present) = number(root, &identity)?;
+    let (id, is_present) = number(root, &identity, facts)?;
     let part = place(root, &identity, id, facts.modified)?;
     let last = part.path(root, LAST_TABLE);
     if is_present && !facts.force {
@@ -92,18 +92,25 @@ pub fn export(root: &Path, database: &Database, facts: Facts<'_>) -> Result<Outc
 }
 
 /// The number of the recording, and whether the dataset has it. A number that another recording has is left to it.
-fn number(root: &Path, identity: &Identity) -> Result<(i64, bool), DatasetError> {
+fn number(root: &Path, identity: &Identity, facts: Facts<'_>) -> Result<(i64, bool), DatasetError> {
+    let Some(table) = find(LAST_TABLE) else { return Ok((identity.first_id, false)) };
     let (present, _) = parts(root, LAST_TABLE)?;
     let mut id = identity.first_id;
-    loop {
-        let Some(part) = present.iter().find(|part| part.id == id) else { return Ok((id, false)) };
-        let path = part.path(root, LAST_TABLE);
-        let reader = find(LAST_TABLE).map(|table| PartReader::digest_of(&path, table));
-        if reader.transpose()?.is_some_and(|digest| digest == identity.digest) {
-            return Ok((id, true));
+    while let Some(part) = present.iter().find(|part| part.id == id) {
+        match PartReader::digest_of(&part.path(root, LAST_TABLE), table) {
+            Ok(digest) if digest == identity.digest => return Ok((id, true)),
+            Ok(_) => id = (id + 1) % MAX_RECORDINGS,
+            // A damaged file is written anew where this recording would have it.
+            Err(_) if facts.force && part.place == identity.place(facts.modified) => {
+                return Ok((id, true));
+            }
+            Err(error) => return Err(error),
         }
-        id = (id + 1) % MAX_RECORDINGS;
     }
+    if let Some(other) = present.first() {
+        PartReader::check_version_of(&other.path(root, LAST_TABLE))?;
+    }
+    Ok((id, false))
 }
 
 /// Where its files belong. Those of a killed export have their place already, and it stays theirs.
