@@ -8,7 +8,7 @@ import pathlib
 import sys
 
 engines = {pathlib.Path(path).stem: json.loads(pathlib.Path(path).read_text()) for path in sys.argv[1:]}
-WIDTH = 15
+WIDTH = 18
 names = list(engines)
 print(f"{'first / best, in s':<30}" + "".join(f"{name:>{WIDTH}}" for name in names))
 first, best = dict.fromkeys(names, 0.0), dict.fromkeys(names, 0.0)

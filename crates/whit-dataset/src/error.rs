@@ -1,5 +1,6 @@
 //! Why a dataset cannot be written or read.
 
+use parquet::errors::ParquetError;
 use std::io;
 use std::path::{Path, PathBuf};
 use whit_tables::TableError;
@@ -73,6 +74,18 @@ impl DatasetError {
         move |source| DatasetError::Io { path, source }
     }
 
+    /// Why the library of Parquet cannot write; it wraps refusals of the system.
+    pub(crate) fn written(path: &Path, error: ParquetError) -> DatasetError {
+        let problem = error.to_string();
+        match error {
+            ParquetError::External(source) => match source.downcast::<io::Error>() {
+                Ok(source) => DatasetError::io(path)(*source),
+                Err(_) => DatasetError::part(path, problem),
+            },
+            _ => DatasetError::part(path, problem),
+        }
+    }
+
     pub(crate) fn part(path: &Path, problem: impl Into<String>) -> DatasetError {
         DatasetError::Part { path: shown(path), problem: problem.into() }
     }
@@ -124,5 +137,10 @@ mod tests {
         assert!(said(io::ErrorKind::ReadOnlyFilesystem).contains("name a folder"));
         assert!(said(io::ErrorKind::StorageFull).contains("make room"));
         assert!(said(io::ErrorKind::NotFound).ends_with("not found"));
+        let full = ParquetError::External(Box::new(io::Error::from(io::ErrorKind::StorageFull)));
+        let full = DatasetError::written(Path::new("ds"), full).to_string();
+        assert!(full.contains("make room"), "{full}");
+        let other = DatasetError::written(Path::new("ds"), ParquetError::EOF("cut".to_owned()));
+        assert!(other.to_string().contains("cut"), "{other}");
     }
 }

@@ -102,7 +102,7 @@ impl Export {
             None => Listing::read(&self.root, TABLES.iter().map(|table| table.name()))?,
         };
         let listing = self.listing.insert(listing);
-        let (id, is_present) = number(&self.root, listing, &self.additions, &identity)?;
+        let (id, is_present) = number(&self.root, listing, &self.additions, &identity, facts)?;
         let part = place(listing, &identity, id, facts.modified);
         if is_present && !facts.force {
             return Ok(Outcome::Present { id, path: shown(&part.path(&self.root, LAST_TABLE)) });
@@ -164,23 +164,35 @@ fn number(
     listing: &Listing,
     additions: &[Addition],
     identity: &Identity,
+    facts: Facts<'_>,
 ) -> Result<(i64, bool), DatasetError> {
+    let Some(table) = find(LAST_TABLE) else { return Ok((identity.first_id, false)) };
+    let present = listing.parts(LAST_TABLE);
     let mut id = identity.first_id;
     loop {
-        let added = additions.iter().find(|added| added.part.id == id);
-        let digest = match (added, listing.parts(LAST_TABLE).iter().find(|part| part.id == id)) {
-            (Some(added), _) => Some(added.digest.clone()),
-            (None, Some(part)) => {
-                let path = part.path(root, LAST_TABLE);
-                find(LAST_TABLE).map(|table| PartReader::digest_of(&path, table)).transpose()?
+        if let Some(added) = additions.iter().find(|added| added.part.id == id) {
+            if added.digest == identity.digest {
+                return Ok((id, true));
             }
-            (None, None) => return Ok((id, false)),
-        };
-        if digest.is_some_and(|digest| digest == identity.digest) {
-            return Ok((id, true));
+        } else if let Some(part) = present.iter().find(|part| part.id == id) {
+            match PartReader::digest_of(&part.path(root, LAST_TABLE), table) {
+                Ok(digest) if digest == identity.digest => return Ok((id, true)),
+                Ok(_) => {}
+                // A damaged file is written anew where this recording would have it.
+                Err(_) if facts.force && part.place == identity.place(facts.modified) => {
+                    return Ok((id, true));
+                }
+                Err(error) => return Err(error),
+            }
+        } else {
+            break;
         }
         id = (id + 1) % MAX_RECORDINGS;
     }
+    if let Some(other) = present.first() {
+        PartReader::check_version_of(&other.path(root, LAST_TABLE))?;
+    }
+    Ok((id, false))
 }
 
 /// Where its files belong. Those of a killed export have their place already, and it stays theirs.

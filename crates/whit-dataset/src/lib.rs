@@ -54,3 +54,4 @@ pub use buffer::{GROUP_ROWS, GROUP_TEXT_BYTES};
 pub use dataset::Dataset;
 pub use error::DatasetError;
 pub use export::{Export, Exported, Facts, Outcome, export};
+pub use part_reader::panics_are_caught;

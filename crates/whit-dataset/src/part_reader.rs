@@ -3,6 +3,7 @@
 use crate::batch::{Batch, ColumnValues, Values};
 use crate::error::DatasetError;
 use crate::schema::{RECORDING_KEY, SCHEMA_KEY, TABLE_KEY, file_columns, is_in_file, physical};
+use parquet::basic::Compression;
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int64Type};
 use parquet::errors::ParquetError;
@@ -10,14 +11,28 @@ use parquet::file::metadata::ParquetMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::statistics::Statistics;
 use rustc_hash::FxHashMap;
+use std::cell::Cell;
 use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use whit_tables::{AnyTable, ColumnInfo, ColumnRole, SCHEMA, Wanted};
 
-/// Rows of a group in a file that whit wrote are fewer by far.
-const MAX_GROUP_ROWS: i64 = 1 << 24;
+/// Rows of a group in a file that whit wrote are fewer by far. A small file may say that it has many.
+const MAX_GROUP_ROWS: i64 = 1 << 20;
+
+/// Most bytes of a table that is read as a whole.
+const MAX_TABLE_BYTES: usize = 4 << 30;
+
+thread_local! {
+    /// Whether this thread is inside of the library of Parquet.
+    static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// True on a thread whose panics are caught and become errors: nothing has to be printed about them.
+pub fn panics_are_caught() -> bool {
+    IS_GUARDED.get()
+}
 
 /// An open file.
 pub(crate) struct PartReader {
@@ -56,6 +71,15 @@ impl PartReader {
         if !(0..metadata.num_row_groups()).all(is_sane) {
             return Err(DatasetError::part(path, "it has groups of rows that whit never wrote"));
         }
+        let mut groups = metadata.row_groups().iter().flat_map(|group| group.columns());
+        if let Some(column) = groups.find(|column| !is_readable(column.compression())) {
+            let problem = format!(
+                "it is compressed with {}, and whit writes zstd: another program wrote this file anew. Export the recording \
+                 with -f",
+                column.compression()
+            );
+            return Err(DatasetError::part(path, problem));
+        }
         let width = table.columns().len();
         Ok(PartReader { path: path.to_owned(), reader, columns, width })
     }
@@ -64,6 +88,24 @@ impl PartReader {
     pub(crate) fn digest_of(path: &Path, table: &dyn AnyTable) -> Result<String, DatasetError> {
         let part = PartReader::open(path, table)?;
         Ok(value(part.reader.metadata(), RECORDING_KEY).unwrap_or_default().to_owned())
+    }
+
+    /// Refuses to write beside a file whose tables have another version: no whit would read both.
+    pub(crate) fn check_version_of(path: &Path) -> Result<(), DatasetError> {
+        let file = File::open(path).map_err(DatasetError::io(path))?;
+        // Readers of the dataset name the damage.
+        let Ok(reader) = guarded(|| SerializedFileReader::new(file)) else { return Ok(()) };
+        match value(reader.metadata(), SCHEMA_KEY) {
+            Some(version) if version != SCHEMA.to_string() => {
+                let version = whit_types::escape(version);
+                let problem = format!(
+                    "the tables of this dataset have version {version}, and this whit writes version {SCHEMA}: export into \
+                     another folder, or with the whit that wrote this one"
+                );
+                Err(DatasetError::part(path, problem))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Groups that may have rows in the wanted time.
@@ -111,14 +153,29 @@ impl PartReader {
         let mut whole = Batch::default();
         for group in groups {
             whole.append(self.read(group, &Wanted::everything())?);
+            if whole.bytes > MAX_TABLE_BYTES {
+                let problem = format!(
+                    "the table takes more than {} GiB of memory: export parts of the recording (whit record \
+                     --switch-output makes smaller ones)",
+                    MAX_TABLE_BYTES >> 30
+                );
+                return Err(DatasetError::part(&self.path, problem));
+            }
         }
         Ok(whole)
     }
 }
 
+/// The library is built with the compression that whit writes.
+fn is_readable(compression: Compression) -> bool {
+    matches!(compression, Compression::ZSTD(_) | Compression::UNCOMPRESSED)
+}
+
 /// The library panics on some damaged files.
 fn guarded<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
+    IS_GUARDED.set(true);
     let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(read));
+    IS_GUARDED.set(false);
     read.unwrap_or_else(|_| {
         Err(ParquetError::General("its metadata contradict themselves".to_owned()))
     })

@@ -35,8 +35,7 @@ pub(crate) fn write(
     let columns = file_columns(table);
     let mut rows = table.open(database, &Wanted::everything());
     let mut written = 0_u64;
-    let of_parquet =
-        |error: parquet::errors::ParquetError| DatasetError::part(path, error.to_string());
+    let of_parquet = |error| DatasetError::written(path, error);
     let properties = properties(table, &columns, labels).map_err(of_parquet)?;
     let schema = parquet_schema(table).map_err(of_parquet)?;
     let mut writer =

@@ -1,6 +1,7 @@
 //! Datasets of the golden recordings: the rows are those of the recordings, and an error names each broken file.
 
 use parquet::basic::{Repetition, Type as Physical};
+use parquet::data_type::Int64Type;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -9,9 +10,12 @@ use parquet::schema::types::{Type, TypePtr};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tempfile::TempDir;
-use whit_dataset::{Dataset, DatasetError, Export, Exported, Facts, Outcome, export};
+use whit_dataset::{
+    Dataset, DatasetError, Export, Exported, Facts, Outcome, export, panics_are_caught,
+};
 use whit_perfdata::reader::Recording;
 use whit_profile::LoadOptions;
 use whit_symbolize::{DebugDirs, SymbolizerConfig};
@@ -292,6 +296,84 @@ fn broken_files_are_named_with_the_way_out() {
     }
 }
 
+/// The file that says which recording it is.
+#[test]
+fn a_damaged_file_of_the_recording_is_mended_by_force_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = folder.path();
+    add(root, &golden("perf-fp"));
+    let before = content(root);
+    let path = file(root, "recording");
+    for parts in [2, u64::MAX] {
+        cut(&path, parts);
+        let again = export(root, &database(&golden("perf-fp")), facts()).expect_err("damaged");
+        assert!(again.to_string().contains("export the recording with -f"), "{again}");
+        let force = Facts { force: true, ..facts() };
+        let forced = export(root, &database(&golden("perf-fp")), force);
+        assert!(matches!(forced, Ok(Outcome::Written(_))), "{forced:?}");
+        assert_eq!(content(root), before);
+    }
+    // Elsewhere it may be another recording.
+    cut(&path, 2);
+    let other_day = Facts { modified: UNIX_EPOCH + NOW, force: true, ..facts() };
+    assert!(export(root, &database(&golden("perf-fp")), other_day).is_err());
+}
+
+#[test]
+fn a_dataset_of_another_version_gets_no_files() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = folder.path();
+    add(root, &golden("perf-fp"));
+    write_anew(&file(root, "recording"), &[("whit.schema", "1")], None);
+    let before = content(root);
+    let error = export(root, &database(&golden("losses")), facts()).expect_err("a refusal");
+    assert!(error.to_string().contains("export into another folder"), "{error}");
+    assert_eq!(content(root), before);
+    // A damaged file of another recording is no reason against an export.
+    cut(&file(root, "recording"), 2);
+    assert!(export(root, &database(&golden("losses")), facts()).is_ok());
+}
+
+/// Small files that say that they have many rows.
+#[test]
+fn groups_of_rows_that_whit_never_wrote_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    add(folder.path(), &golden("losses"));
+    let path = file(folder.path(), "cpu");
+    for (rows, is_read) in [(1 << 20, true), ((1 << 20) + 1, false)] {
+        write_nulls(&path, rows);
+        let size = path.metadata().expect("metadata").len();
+        assert!(size < 1 << 16, "{size}");
+        let found = all_of(&open(folder.path()), "cpu");
+        match is_read {
+            true => assert_eq!(found.expect("rows").len(), rows),
+            false => assert!(found.expect_err("a refusal").contains("groups of rows")),
+        }
+    }
+}
+
+/// Writes a group of rows without values.
+fn write_nulls(path: &Path, rows: usize) {
+    let reader = SerializedFileReader::new(File::open(path).expect("a file")).expect("Parquet");
+    let schema = reader.metadata().file_metadata().schema_descr().root_schema_ptr();
+    let pairs =
+        own_metadata("cpu").map(|(key, value)| KeyValue::new(key.to_owned(), value.to_owned()));
+    let properties =
+        WriterProperties::builder().set_key_value_metadata(Some(pairs.to_vec())).build();
+    let out = File::create(path).expect("a file");
+    let mut writer =
+        SerializedFileWriter::new(out, schema, Arc::new(properties)).expect("a writer");
+    let mut group = writer.next_row_group().expect("a group");
+    while let Some(mut column) = group.next_column().expect("a column") {
+        let levels = vec![0; rows];
+        let written = column.typed::<Int64Type>().write_batch(&[], Some(levels.as_slice()), None);
+        written.expect("a column");
+        column.close().expect("a column");
+    }
+    group.close().expect("a group");
+    writer.close().expect("a file");
+}
+
 fn cut(path: &Path, parts: u64) {
     let file = File::options().write(true).open(path).expect("a file");
     let length = file.metadata().expect("metadata").len();
@@ -317,6 +399,21 @@ fn write_anew(path: &Path, metadata: &[(&str, &str)], without: Option<&str>) {
     let file = File::create(path).expect("a file");
     let writer = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties));
     writer.expect("a writer").close().expect("a file");
+}
+
+/// As programs write that compress otherwise.
+#[test]
+fn another_compression_is_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    add(folder.path(), &golden("losses"));
+    let path = file(folder.path(), "cpu");
+    // The last element of the column's name, and the number of zstd; 2 is that of Snappy.
+    let mut bytes = std::fs::read(&path).expect("a file");
+    let at = bytes.windows(6).position(|bytes| bytes == b"\x03cpu\x15\x0c").expect("a column");
+    bytes[at + 5] = 2;
+    std::fs::write(&path, bytes).expect("a file");
+    let error = all_of(&open(folder.path()), "cpu").expect_err("an error");
+    assert!(error.contains("compressed with SNAPPY") && error.contains("-f"), "{error}");
 }
 
 #[test]
@@ -355,6 +452,34 @@ fn a_damaged_file_gives_an_error_or_rows_and_no_panic() {
         told += usize::from(all_of(&open(folder.path()), "sample").is_err());
     }
     assert!(told > whole.len() / 10, "{told} of {}", whole.len());
+}
+
+/// Programs print nothing about panics of the library, and say the error.
+#[test]
+fn panics_of_the_library_are_known_as_caught() {
+    let folder = tempfile::tempdir().expect("a folder");
+    add(folder.path(), &golden("losses"));
+    let path = file(folder.path(), "cpu");
+    let whole = std::fs::read(&path).expect("a file");
+    let known = Arc::new(AtomicUsize::new(0));
+    let (counter, say) = (known.clone(), std::panic::take_hook());
+    std::panic::set_hook(Box::new(move |info| match panics_are_caught() {
+        true => drop(counter.fetch_add(1, Ordering::Relaxed)),
+        false => say(info),
+    }));
+    let mut told = 0;
+    for at in 0..whole.len() {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 0x55;
+        std::fs::write(&path, &bytes).expect("a file");
+        let error = all_of(&open(folder.path()), "cpu").err();
+        told += usize::from(error.is_some_and(|error| error.contains("contradict themselves")));
+    }
+    drop(std::panic::take_hook());
+    assert!(told > 0, "no damage made the library panic");
+    // Other tests of this program may read damaged files at the same time.
+    assert!(known.load(Ordering::Relaxed) >= told, "{known:?} of {told}");
+    assert!(!panics_are_caught());
 }
 
 #[test]

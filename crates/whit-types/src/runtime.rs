@@ -205,7 +205,7 @@ mod tests {
     fn each_version_of_python_has_its_way() {
         let advice = |minor| Runtime::Python { minor }.advice();
         let walked = "whit record --engine=bpf";
-        assert!(advice(Some(10)).contains("3.10 has no way"));
+        assert!(advice(Some(10)).contains("3.10 is not supported"));
         assert_eq!(advice(Some(11)), walked);
         assert_eq!(advice(Some(12)), format!("{walked}, or python3 -X perf"));
         assert_eq!(advice(Some(13)), format!("{walked}, python3 -X perf, or python3 -X perf_jit"));

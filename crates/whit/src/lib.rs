@@ -141,6 +141,7 @@ pub fn main() -> ExitCode {
 
 /// Runs `whit-query`, the program that `whit query` and `whit export --parquet` become; gives its exit code.
 pub fn query_main() -> ExitCode {
+    query::hush_caught_panics();
     ended(match export::parquet::Program::arguments() {
         Some(arguments) => export::parquet::Program::try_parse_from(arguments)
             .map_err(Into::into)

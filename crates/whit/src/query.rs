@@ -113,6 +113,16 @@ fn run(args: &QueryArgs) -> Result<u8> {
     ended
 }
 
+/// Damaged files of datasets make the library of Parquet panic: their errors are said, and nothing else.
+pub(crate) fn hush_caught_panics() {
+    let say = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        if !whit_dataset::panics_are_caught() {
+            say(info);
+        }
+    }));
+}
+
 /// Where rows come from.
 enum Source {
     Recordings(Database),
