@@ -19,7 +19,7 @@ use whit_view::warning::warning_text;
 /// The first argument that makes `whit-query` export.
 const EXPORT: &str = "export";
 
-/// Written recordings wait no longer than this for others to be published with: a killed export loses no more of them.
+/// Recordings that took this long together are published: a killed export loses no more of finished work.
 const TOGETHER: Duration = Duration::from_secs(2);
 
 /// A minute of clocks that differ.
