@@ -1,8 +1,13 @@
 //! Compiles the BPF programs. The objects fit themselves to the running kernel when they are
 //! loaded, so that no kernel headers are needed here.
 
+use std::fs;
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, ExitCode};
+
+use flate2::Compression;
+use flate2::write::DeflateEncoder;
 
 /// Sources that are programs, without `.bpf.c`.
 const PROGRAMS: [&str; 5] = ["blocked", "cgroup_count", "nothing", "pmi_meter", "stacks"];
@@ -38,7 +43,8 @@ fn main() -> ExitCode {
     for program in PROGRAMS {
         let source = format!("bpf/{program}.bpf.c");
         println!("cargo:rerun-if-changed={source}");
-        if let Err(reason) = compile(&source, &format!("{program}.bpf.o")) {
+        let object = format!("{program}.bpf.o");
+        if let Err(reason) = compile(&source, &object).and_then(|()| pack(&object)) {
             eprintln!("{reason}");
             return ExitCode::FAILURE;
         }
@@ -46,8 +52,22 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
+fn variable(name: &str) -> Result<String, String> {
+    std::env::var(name).map_err(|error| format!("{name}: {error}"))
+}
+
+/// Compresses an object, which takes a third of its size in the executable then.
+fn pack(object: &str) -> Result<(), String> {
+    let path = Path::new(&variable("OUT_DIR")?).join(object);
+    let packed = || {
+        let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(&fs::read(&path)?)?;
+        fs::write(path.with_extension("o.deflate"), encoder.finish()?)
+    };
+    packed().map_err(|error| format!("cannot compress {}: {error}", path.display()))
+}
+
 fn compile(source: &str, object: &str) -> Result<(), String> {
-    let variable = |name| std::env::var(name).map_err(|error| format!("{name}: {error}"));
     let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".into());
     let target = match variable("CARGO_CFG_TARGET_ENDIAN")?.as_str() {
         "big" => "bpfeb",

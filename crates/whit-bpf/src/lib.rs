@@ -40,6 +40,7 @@ mod kernel_need;
 mod loading;
 mod messages;
 pub mod nothing;
+mod packed_object;
 pub mod pmi;
 mod run_timer;
 pub mod stacks;
@@ -48,5 +49,6 @@ pub use error::{BpfError, Messages};
 pub use kernel_need::KernelNeed;
 pub use run_timer::RunTimer;
 
-/// The compiled programs; their hash identifies the code that runs in the kernel.
-pub const OBJECTS: [&[u8]; 4] = [cgroup::OBJECT, nothing::OBJECT, pmi::OBJECT, stacks::OBJECT];
+/// The compiled programs, compressed; their hash identifies the code that runs in the kernel.
+pub const OBJECTS: [&[u8]; 4] =
+    [cgroup::OBJECT.packed, nothing::OBJECT.packed, pmi::OBJECT.packed, stacks::OBJECT.packed];

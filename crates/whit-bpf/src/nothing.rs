@@ -11,9 +11,10 @@ use whit_sys::{Errno, privilege};
 use crate::error::BpfError;
 use crate::loading::{self, NEEDED, refused};
 use crate::messages;
+use crate::packed_object::{PackedObject, packed_object};
 
 /// The object, as clang has made it.
-pub(crate) const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/nothing.bpf.o"));
+pub(crate) const OBJECT: PackedObject = packed_object!("nothing");
 /// Name of the program in the object.
 const PROGRAM: &str = "nothing";
 
@@ -38,8 +39,7 @@ impl Nothing {
     /// Where the kernel refuses.
     pub fn attach() -> Result<Nothing, BpfError> {
         messages::listen();
-        // libelf wants the object aligned, which memory of the heap is.
-        let bytes = OBJECT.to_vec();
+        let bytes = OBJECT.unpacked();
         let object = loading::load("load a BPF program that does nothing", || {
             let open = ObjectBuilder::default().open_memory(&bytes)?;
             let _in_force = privilege::raise(&NEEDED);

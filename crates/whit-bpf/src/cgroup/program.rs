@@ -17,9 +17,10 @@ use super::{How, Of};
 use crate::error::BpfError;
 use crate::loading::{self, NEEDED, TEST_RUN_ON_CPU, refused};
 use crate::messages;
+use crate::packed_object::{PackedObject, packed_object};
 
 /// The object, as clang has made it.
-pub(crate) const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/cgroup_count.bpf.o"));
+pub(crate) const OBJECT: PackedObject = packed_object!("cgroup_count");
 
 /// Calls from CPU to CPU. Older kernels do not show them.
 const CALLS: &str = "csd_function_exit";
@@ -243,8 +244,7 @@ impl Sizes<'_> {
     /// Has the kernel take the programs.
     fn load(&self, software: Software) -> Result<Object, BpfError> {
         messages::listen();
-        // libelf wants the object aligned, which memory of the heap is.
-        let bytes = OBJECT.to_vec();
+        let bytes = OBJECT.unpacked();
         loading::load("load the BPF program that counts cgroups", || {
             let mut open = ObjectBuilder::default().open_memory(&bytes)?;
             self.give(&mut open, software)?;

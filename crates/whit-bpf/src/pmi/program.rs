@@ -9,9 +9,10 @@ use whit_sys::{Errno, privilege};
 use crate::error::BpfError;
 use crate::loading::{self, NEEDED, TEST_RUN_ON_CPU, refused};
 use crate::messages;
+use crate::packed_object::{PackedObject, packed_object};
 
 /// The object, as clang has made it.
-pub(crate) const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/pmi_meter.bpf.o"));
+pub(crate) const OBJECT: PackedObject = packed_object!("pmi_meter");
 
 /// Name of the tracepoint, in the group `nmi`.
 const TRACEPOINT: &str = "nmi_handler";
@@ -35,8 +36,7 @@ impl fmt::Debug for Program {
 impl Program {
     pub(super) fn load() -> Result<Program, BpfError> {
         messages::listen();
-        // libelf wants the object aligned, which memory of the heap is.
-        let bytes = OBJECT.to_vec();
+        let bytes = OBJECT.unpacked();
         let object = loading::load("load the BPF program that counts PMU interrupts", || {
             let open = ObjectBuilder::default().open_memory(&bytes)?;
             let _in_force = privilege::raise(&NEEDED);

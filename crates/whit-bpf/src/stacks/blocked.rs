@@ -12,8 +12,9 @@ use super::{FRAMES_MAX, PROCESSES_MAX, StackOptions, StopReason};
 use crate::error::BpfError;
 use crate::loading::{self, NEEDED, refused};
 use crate::messages;
+use crate::packed_object::{PackedObject, packed_object};
 
-const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/blocked.bpf.o"));
+const OBJECT: PackedObject = packed_object!("blocked");
 /// Threads of one reading that a recording has, at most; others are counted.
 pub const BLOCKED_THREADS_MAX: usize = PROCESSES_MAX;
 /// Bytes of `struct blocked_record`.
@@ -75,7 +76,7 @@ impl BlockedThreads {
         threads_max: usize,
     ) -> Result<BlockedThreads, BpfError> {
         messages::listen();
-        let bytes = OBJECT.to_vec();
+        let bytes = OBJECT.unpacked();
         let load = || {
             let mut open = ObjectBuilder::default().open_memory(&bytes)?;
             program.share_maps(&mut open)?;

@@ -21,9 +21,10 @@ use super::{MAPPINGS_MAX, Mapping, ProgramKind, StackOptions, TableNumber, needs
 use crate::error::BpfError;
 use crate::loading::{self, NEEDED, refused};
 use crate::messages;
+use crate::packed_object::{PackedObject, packed_object};
 
 /// The object, as clang has made it.
-pub(crate) const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/stacks.bpf.o"));
+pub(crate) const OBJECT: PackedObject = packed_object!("stacks");
 /// The slot of `changes` that the loader counts up: see `bpf/stacks.bpf.c`.
 const CHANGED_BY_LOADER: u32 = 0;
 /// The slot of `changes` with the time from which switches are recorded.
@@ -81,8 +82,7 @@ fn new_chunk() -> Result<MapHandle, BpfError> {
 impl Program {
     pub(super) fn load(options: &StackOptions) -> Result<Program, BpfError> {
         messages::listen();
-        // libelf wants the object aligned, which memory of the heap is.
-        let bytes = OBJECT.to_vec();
+        let bytes = OBJECT.unpacked();
         let finds_mappings = needs::finds_mappings();
         let load = || {
             let mut open = ObjectBuilder::default().open_memory(&bytes)?;
