@@ -1,6 +1,7 @@
 //! The comparisons, and the options that all of them have.
 
 mod accuracy;
+mod brief;
 mod cgroup;
 mod day;
 mod diff;
@@ -41,6 +42,8 @@ pub(crate) struct BenchArgs {
 enum What {
     /// Compare shares of functions with the programs' own counts: errors, intervals, work in step with the samples
     Accuracy(accuracy::AccuracyArgs),
+    /// Compare `whit report --brief` with `perf report`: time, memory and printed bytes
+    Brief(brief::BriefArgs),
     /// Compare ways to count per cgroup: time added to each switch between cgroups
     Cgroup(cgroup::CgroupArgs),
     /// Simulate a day of `whit top`: memory by the hour
@@ -92,6 +95,7 @@ struct Results {
 pub(crate) fn run(args: &BenchArgs) -> Result<i32> {
     match &args.what {
         What::Accuracy(args) => accuracy::run(args),
+        What::Brief(args) => brief::run(args),
         What::Cgroup(args) => cgroup::run(args),
         What::Day(args) => day::run(args),
         What::Diff(args) => diff::run(args),

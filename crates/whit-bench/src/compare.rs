@@ -1,6 +1,7 @@
 //! Interleaved runs of peers on one file.
 
 use std::path::Path;
+use std::process::Stdio;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -26,6 +27,9 @@ pub struct PeerResult {
     pub peer: PeerKind,
     /// Results of the runs.
     pub summary: Summary,
+    /// Bytes of its standard output, where they were counted, in a run that is not timed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub printed_bytes: Option<u64>,
     /// The runs, in order.
     pub runs: Vec<Measurement>,
 }
@@ -67,9 +71,31 @@ pub fn interleave(
             Some(reason) => Summary::NotRun { reason },
             None => Summary::of(&runs),
         },
+        printed_bytes: None,
         runs,
     });
     Ok(results.collect())
+}
+
+/// Counts the bytes that each peer prints that went through its runs.
+///
+/// # Errors
+/// Where a program cannot be started or waited for.
+pub fn count_printed(
+    peers: &[Peer],
+    recording: &Path,
+    scratch: &Path,
+    results: &mut [PeerResult],
+) -> Result<(), Error> {
+    for (peer, result) in peers.iter().zip(results) {
+        if matches!(result.summary, Summary::Measured { .. }) {
+            let output = scratch.join(format!("{}.out", peer.kind));
+            let run = peer.command(recording, &output).stdin(Stdio::null()).output();
+            let run = run.map_err(|source| Error::Run { program: peer.program.clone(), source })?;
+            result.printed_bytes = run.status.success().then_some(run.stdout.len() as u64);
+        }
+    }
+    Ok(())
 }
 
 fn run_once(
@@ -143,6 +169,22 @@ mod tests {
             matches!(&results[3].summary, Summary::NotRun { reason } if reason == "too slow before")
         );
         assert!(!directory.path().join("samply.out").exists(), "outputs are removed");
+    }
+
+    #[test]
+    fn printed_bytes_are_those_of_peers_that_went_through() {
+        let directory = tempfile::tempdir().unwrap();
+        let peers = [
+            peer(directory.path(), PeerKind::WhitBrief, "echo brief; echo noise >&2"),
+            peer(directory.path(), PeerKind::PerfReport, "echo half; exit 1"),
+        ];
+        let rounds = Rounds { count: 1, limit: Duration::from_secs(600) };
+        let (file, scratch) = (Path::new("FILE"), directory.path());
+        let mut results =
+            interleave(&peers, file, scratch, rounds, &|_| None, &mut |_, _, _| {}).unwrap();
+        count_printed(&peers, file, scratch, &mut results).unwrap();
+        let printed: Vec<_> = results.iter().map(|result| result.printed_bytes).collect();
+        assert_eq!(printed, [Some(6), None]);
     }
 
     #[test]

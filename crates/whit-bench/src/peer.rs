@@ -21,6 +21,8 @@ pub enum PeerKind {
     Samply,
     /// `whit report --stdio`, inlined frames included.
     Whit,
+    /// `whit report --brief`: the most telling facts in 4 KiB.
+    WhitBrief,
     /// `whit switches`: what threads waited for.
     WhitSwitches,
     /// `perf sched timehist`, which prints each switch of `sched:sched_switch`.
@@ -93,6 +95,9 @@ impl PeerKind {
         PeerKind::WhitExport(ExportFormat::Folded),
     ];
 
+    /// The answers for programs, and the report that they stand for.
+    pub const BRIEF: [PeerKind; 2] = [PeerKind::WhitBrief, PeerKind::PerfReport];
+
     /// `whit report`, and `whit query` with each statement.
     pub const QUERIES: [PeerKind; 4] = [
         PeerKind::Whit,
@@ -107,13 +112,14 @@ impl PeerKind {
         let queries = PeerKind::QUERIES.into_iter().skip(1);
         let others = PeerKind::OF_SWITCHES.into_iter().chain(PeerKind::OF_CODE);
         let others = others.chain(exports).chain(queries);
-        PeerKind::READERS.into_iter().chain(others)
+        PeerKind::READERS.into_iter().chain([PeerKind::WhitBrief]).chain(others)
     }
 
     /// Whether it is whit.
     pub fn is_whit(self) -> bool {
         match self {
             PeerKind::Whit
+            | PeerKind::WhitBrief
             | PeerKind::WhitSwitches
             | PeerKind::WhitAnnotate
             | PeerKind::WhitExport(_)
@@ -135,6 +141,7 @@ impl PeerKind {
             PeerKind::PerfScriptNoInline => "perf-script-no-inline",
             PeerKind::Samply => "samply",
             PeerKind::Whit => "whit",
+            PeerKind::WhitBrief => "whit-brief",
             PeerKind::WhitSwitches => "whit-switches",
             PeerKind::PerfSchedTimehist => "perf-sched-timehist",
             PeerKind::WhitAnnotate => "whit-annotate",
@@ -165,6 +172,7 @@ impl PeerKind {
                 vec![Text("import"), Text("--save-only"), Text("--output"), Output, Recording]
             }
             PeerKind::Whit => vec![Text("report"), Text("--stdio"), Text("-i"), Recording],
+            PeerKind::WhitBrief => vec![Text("report"), Text("--brief"), Text("-i"), Recording],
             PeerKind::WhitSwitches => vec![Text("switches"), Text("-i"), Recording],
             PeerKind::PerfSchedTimehist => {
                 vec![Text("sched"), Text("timehist"), Text("-i"), Recording]
@@ -198,6 +206,7 @@ impl PeerKind {
             | PeerKind::PerfAnnotate => perf(),
             PeerKind::Samply => "samply".into(),
             PeerKind::Whit
+            | PeerKind::WhitBrief
             | PeerKind::WhitSwitches
             | PeerKind::WhitAnnotate
             | PeerKind::WhitExport(_)

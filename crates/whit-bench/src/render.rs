@@ -50,6 +50,12 @@ fn file_to(text: &mut String, file: &FileResult) {
             notes.push(format!("{}: {reason}", result.peer));
         }
     }
+    if file.results.iter().any(|result| result.printed_bytes.is_some()) {
+        rows[0].push("printed bytes".to_owned());
+        for (row, result) in rows[1..].iter_mut().zip(&file.results) {
+            row.push(result.printed_bytes.map_or("–".to_owned(), |bytes| bytes.to_string()));
+        }
+    }
     table_to(text, &rows, 1);
     if !notes.is_empty() {
         line_to(text, "");
@@ -103,7 +109,7 @@ mod tests {
     }
 
     fn result(peer: PeerKind, runs: Vec<Measurement>) -> PeerResult {
-        PeerResult { peer, summary: Summary::of(&runs), runs }
+        PeerResult { peer, summary: Summary::of(&runs), printed_bytes: None, runs }
     }
 
     fn comparison() -> Comparison {
@@ -157,6 +163,19 @@ mod tests {
 - samply: signal 11: oops
 ";
         assert_eq!(markdown(&comparison()), expected);
+    }
+
+    #[test]
+    fn printed_bytes_have_a_column_where_they_were_counted() {
+        let mut comparison = comparison();
+        comparison.files[0].results[0].printed_bytes = Some(4096);
+        let text = markdown(&comparison);
+        let columns = |peer: &str| -> Vec<String> {
+            let line = text.lines().find(|line| line.starts_with(peer)).unwrap();
+            line.split('|').map(|cell| cell.trim().to_owned()).collect()
+        };
+        assert_eq!(columns("| whit ")[7], "4096");
+        assert_eq!(columns("| perf-report ")[7], "–");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::Error;
-use crate::compare::{PeerResult, Rounds, interleave};
+use crate::compare::{PeerResult, Rounds, count_printed, interleave};
 use crate::peer::{AbsentPeer, Peer, PeerKind};
 use crate::recording::{Cache, Recorder, Recording};
 use crate::scratch::Scratch;
@@ -38,6 +38,8 @@ pub struct Options {
     pub peers: Vec<PeerKind>,
     /// The function that some of them show.
     pub function: String,
+    /// Count the bytes that they print.
+    pub counts_printed: bool,
     /// Runs of each peer on each file, and how long each may take.
     pub rounds: usize,
     /// Limit for one run.
@@ -91,7 +93,7 @@ pub fn compare(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Compariso
         say(&format!("{} ({})", recording.path.display(), ByteSize(recording.size_bytes)));
         warm(&recording.path)?;
         let scratch = Scratch::new(&options.cache)?;
-        let results = interleave(
+        let mut results = interleave(
             &peers,
             &recording.path,
             scratch.path(),
@@ -99,6 +101,9 @@ pub fn compare(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Compariso
             &|kind| too_slow.reason(kind),
             &mut |round, kind, run| say(&describe(round, kind, run)),
         )?;
+        if options.counts_printed {
+            count_printed(&peers, &recording.path, scratch.path(), &mut results)?;
+        }
         too_slow.learn(&results);
         files.push(FileResult { recording, results });
     }
@@ -204,6 +209,7 @@ mod tests {
             recorder: Recorder { kind: RecorderKind::Perf, whit, event: None },
             peers: vec![PeerKind::Whit],
             function: String::new(),
+            counts_printed: false,
             rounds: 2,
             limit: Duration::from_secs(600),
         }
@@ -225,7 +231,8 @@ mod tests {
 
     #[test]
     fn tools_that_were_too_slow_skip_larger_files() {
-        let result = |peer, summary| PeerResult { peer, summary, runs: Vec::new() };
+        let result =
+            |peer, summary| PeerResult { peer, summary, printed_bytes: None, runs: Vec::new() };
         let mut too_slow = TooSlow::default();
         too_slow.learn(&[
             result(PeerKind::PerfScript, Summary::TimedOut { limit_s: 60, max_rss_bytes: 1 }),

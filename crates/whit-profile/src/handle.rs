@@ -1,12 +1,13 @@
-//! Short names of functions and threads for programs: `f-3k9x2a`, `t-1234`.
+//! Short names of functions, threads and waits for programs: `f-3k9x2a`, `t-1234`, `w-1234-7v2hk0m`.
 //!
 //! A function's handle is a hash of its name and of its binary's file name. So it depends on no option that chooses
 //! samples or rows, and is the same in another recording of the same program. Two functions may share one: that is
-//! found ([`Handles::is_shared`], [`BadHandle::Shared`]), never passed over. A thread's handle is its id.
+//! found ([`Handles::is_shared`], [`BadHandle::Shared`]), never passed over. A thread's handle is its id. That of a wait
+//! has the thread's id and the time of the switch: a thread begins one wait at a time.
 
 use crate::model::{FunctionId, FunctionInfo, Profile};
 use rustc_hash::{FxHashMap, FxHashSet};
-use whit_types::{OutsideText, Tid};
+use whit_types::{OutsideText, Tid, TimestampNs};
 
 /// Digits of a hash: letters and digits without those that look alike.
 const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
@@ -45,6 +46,42 @@ pub fn of_thread(thread: Tid) -> String {
     format!("t-{}", thread.0)
 }
 
+/// A wait of a recording: the thread, and the time at which it left its CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WaitId {
+    /// The thread that waits.
+    pub tid: Tid,
+    /// The switch.
+    pub start: TimestampNs,
+}
+
+/// The handle of a wait.
+pub fn of_wait(wait: WaitId) -> String {
+    let mut digits = Vec::new();
+    let mut rest = wait.start.0;
+    while rest > 0 || digits.is_empty() {
+        digits.push(DIGITS[(rest % 32) as usize]);
+        rest /= 32;
+    }
+    let time: String = digits.iter().rev().map(|digit| char::from(*digit)).collect();
+    format!("w-{}-{time}", wait.tid.0)
+}
+
+/// The wait that a handle stands for.
+///
+/// # Errors
+/// The text is no handle of a wait.
+pub fn wait(text: &str) -> Result<WaitId, BadHandle> {
+    let parsed = || {
+        let (tid, time) = text.strip_prefix("w-")?.rsplit_once('-')?;
+        let value = |digit: u8| DIGITS.iter().position(|known| *known == digit);
+        let add = |sum: u64, digit: u8| sum.checked_mul(32)?.checked_add(value(digit)? as u64);
+        let start = time.bytes().try_fold(0u64, add).filter(|_| !time.is_empty())?;
+        Some(WaitId { tid: Tid(tid.parse().ok()?), start: TimestampNs(start) })
+    };
+    parsed().ok_or_else(|| BadHandle::NoWait(text.to_owned()))
+}
+
 /// True for a text in the form of a function's handle.
 pub fn is_of_function(text: &str) -> bool {
     let hash = text.strip_prefix("f-");
@@ -70,6 +107,18 @@ pub enum BadHandle {
          report --json`, or give the function's name"
     )]
     Unknown(String),
+    /// The text has not the form of a wait's handle.
+    #[error(
+        "{0} is no handle of a wait: they look like w-1234-7v2hk0m, and `whit report --brief` lists those of the longest \
+         waits"
+    )]
+    NoWait(String),
+    /// No wait of the recording has it.
+    #[error(
+        "no wait of the recording has the handle {0}: `whit report --brief` lists the handles of the longest waits. Give \
+         the same --time there and here"
+    )]
+    UnknownWait(String),
     /// Several functions have it.
     #[error(
         "the handle {handle} stands for several functions: give the name of one of them: {names}"
@@ -180,6 +229,31 @@ mod tests {
             assert!(!is_of_function(no), "{no}");
         }
         assert_eq!(of_thread(Tid(17)), "t-17");
+    }
+
+    #[test]
+    fn the_handle_of_a_wait_says_which_it_is() {
+        let of = |tid, start| of_wait(WaitId { tid: Tid(tid), start: TimestampNs(start) });
+        assert_eq!(of(22178, 0), "w-22178-0");
+        assert_eq!(of(1, 32 * 32 + 31), "w-1-10z");
+        for (tid, start) in [(0, 0), (1, 31), (-1, 32), (i32::MAX, u64::MAX)] {
+            let id = WaitId { tid: Tid(tid), start: TimestampNs(start) };
+            assert_eq!(wait(&of_wait(id)), Ok(id));
+        }
+        for no in [
+            "",
+            "w-",
+            "w-1",
+            "w-1-",
+            "w--1",
+            "w-x-1",
+            "w-1-u",
+            "w-1-1 ",
+            "t-1-1",
+            "w-1-gzzzzzzzzzzzz",
+        ] {
+            assert_eq!(wait(no), Err(BadHandle::NoWait(no.to_owned())), "{no}");
+        }
     }
 
     #[test]

@@ -42,6 +42,9 @@ pub fn share_out_before_last(wanted: &[usize], available: usize) -> Vec<usize> {
     given
 }
 
+/// Columns of a terminal between the places that tabs lead to.
+const TAB_WIDTH: usize = 8;
+
 /// Visible characters: escape sequences of colours take no room.
 fn width_of(line: &str) -> usize {
     let mut width = 0;
@@ -49,10 +52,27 @@ fn width_of(line: &str) -> usize {
     while let Some(c) = rest.next() {
         match c {
             '\x1b' => drop(rest.by_ref().find(|c| *c == 'm')),
-            _ => width += 1,
+            _ => width = column_behind(c, width),
         }
     }
     width
+}
+
+/// The column behind a visible character that stands in `column`.
+fn column_behind(c: char, column: usize) -> usize {
+    match c {
+        '\t' => (column / TAB_WIDTH + 1) * TAB_WIDTH,
+        _ => column + 1,
+    }
+}
+
+/// A line in at most `width` columns: the beginning of it, where no name at its end matters most. Lines of facts go on in
+/// further lines.
+pub fn cut_line(line: &str, width: usize) -> String {
+    if width_of(line) <= width {
+        return line.to_owned();
+    }
+    facts_of(line).map_or_else(|| cut(line, width), |facts| wrap(facts, width))
 }
 
 /// A line of a result in at most `width` columns. The name at its end is shortened; lines of facts, which begin with
@@ -61,10 +81,14 @@ pub fn fit_line(line: &str, width: usize) -> String {
     if width_of(line) <= width {
         return line.to_owned();
     }
-    match line.strip_prefix("# ") {
-        Some(facts) if !facts.contains("  ") && !facts.starts_with("..") => wrap(facts, width),
-        _ => fit_row(line, width),
-    }
+    facts_of(line).map_or_else(|| fit_row(line, width), |facts| wrap(facts, width))
+}
+
+/// The text of a line that is neither row nor title of a table.
+fn facts_of(line: &str) -> Option<&str> {
+    let facts = line.strip_prefix("# ")?;
+    let is_prose = !facts.contains("  ") && !facts.contains('\t') && !facts.starts_with("..");
+    is_prose.then_some(facts)
 }
 
 fn wrap(facts: &str, width: usize) -> String {
@@ -99,7 +123,7 @@ fn fit_row(line: &str, width: usize) -> String {
     let start = ends.max().unwrap_or(0);
     let (before, name) = line.split_at(start);
     let room = width.saturating_sub(width_of(before));
-    if room < MIN_NAME || name.contains('\x1b') {
+    if room < MIN_NAME || name.contains(['\x1b', '\t']) {
         return cut(line, width);
     }
     if let Some(arrow) = ARROWS.iter().find(|arrow| name.contains(**arrow)) {
@@ -128,9 +152,9 @@ fn cut(line: &str, width: usize) -> String {
                     break;
                 }
             }
-        } else if shown < keep {
+        } else if column_behind(c, shown) <= keep {
             kept.push(c);
-            shown += 1;
+            shown = column_behind(c, shown);
         } else {
             break;
         }
@@ -199,10 +223,25 @@ mod tests {
         assert_eq!(fit_line(&path, 30).matches('x').count(), 50);
     }
 
+    #[test]
+    fn a_line_without_a_name_keeps_its_beginning() {
+        let source = "    0.03 :        return (value << bits) | (value >> (64 - bits));";
+        assert_eq!(cut_line(source, 80), source);
+        assert_eq!(cut_line(source, 40), "    0.03 :        return (value << bits…");
+        assert_eq!(cut_line("\t  55d0 main+0x12 (/srv/deep)", 24), "\t  55d0 main+0x1…");
+        assert_eq!(cut_line("abcdefg\tx", 8), "abcdefg…");
+        let facts = "# Precision: timer, every 250 us: periodic work may keep step";
+        assert_eq!(cut_line(facts, 40).lines().count(), 2);
+        assert_eq!(
+            cut_line("\x1b[31m  12.00\x1b[0m : nop and more", 12),
+            "\x1b[31m  12.00\x1b[0m : n…\x1b[0m"
+        );
+    }
+
     proptest! {
         #[test]
-        fn no_line_is_wider_than_the_terminal(line in "(# )?[a-c<>(): \\-.é]{0,90}", width in 20usize..100) {
-            for part in fit_line(&line, width).lines() {
+        fn no_line_is_wider_than_the_terminal(line in "(# )?[a-c<>(): \\-.é\\t]{0,90}", width in 20usize..100) {
+            for part in fit_line(&line, width).lines().chain(cut_line(&line, width).lines()) {
                 prop_assert!(width_of(part) <= width, "{}", part);
             }
         }

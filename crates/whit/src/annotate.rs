@@ -10,7 +10,7 @@ use crate::input::InputArgs;
 use crate::message;
 use crate::progress::LoadProgress;
 use crate::symbol_args::LoadArgs;
-use crate::terminal::TerminalArgs;
+use crate::terminal::{LineWidthArgs, TerminalArgs};
 use crate::unsupported_options::{OfAnnotate, UnsupportedArgs};
 use anyhow::{Result, bail};
 use sources::{Place, Sources};
@@ -128,6 +128,8 @@ pub(crate) struct AnnotateArgs {
     intel: bool,
     #[command(flatten)]
     pub(crate) load: LoadArgs,
+    #[command(flatten)]
+    width: LineWidthArgs,
     #[command(flatten)]
     terminal: TerminalArgs,
     #[command(flatten)]
@@ -333,7 +335,7 @@ impl AnnotateArgs {
             quiet: self.quiet,
             colour: self.terminal.colour(),
         };
-        let mut out = self.terminal.output();
+        let mut out = self.width.fit(self.terminal.output(), !self.json);
         let mut line_text = |line: &_| sources.text(line);
         if self.json {
             write_json(&mut out, annotated, &options, &mut line_text)?;

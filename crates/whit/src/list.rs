@@ -2,7 +2,7 @@
 
 use crate::event_tables::EventTableArgs;
 use crate::message;
-use crate::terminal::TerminalArgs;
+use crate::terminal::{LineWidthArgs, TerminalArgs};
 use anyhow::Result;
 use std::io::Write;
 use whit_doctor::{
@@ -49,6 +49,8 @@ pub(crate) struct ListArgs {
     #[command(flatten)]
     tables: EventTableArgs,
     #[command(flatten)]
+    width: LineWidthArgs,
+    #[command(flatten)]
     terminal: TerminalArgs,
 }
 
@@ -87,7 +89,7 @@ pub(crate) fn run(args: &ListArgs) -> Result<u8> {
     let mut tracepoints = TracefsIds::system();
     let listing =
         list(&mut Machine::this(), &table, &mut tracepoints, &args.selection(), args.trial());
-    let mut out = args.terminal.output();
+    let mut out = args.width.fit(args.terminal.output(), !args.json && !args.raw_dump);
     out.write_all(args.render(&listing)?.as_bytes())?;
     out.flush()?;
     drop(out);

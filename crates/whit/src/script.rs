@@ -7,7 +7,7 @@ use crate::input::InputArgs;
 use crate::message;
 use crate::progress::LoadProgress;
 use crate::symbol_args::LoadArgs;
-use crate::terminal::TerminalArgs;
+use crate::terminal::{LineWidthArgs, TerminalArgs};
 use crate::unsupported_options::{OfScript, UnsupportedArgs};
 use anyhow::Result;
 use std::io::Write;
@@ -82,6 +82,8 @@ pub(crate) struct ScriptArgs {
     #[command(flatten)]
     pub(crate) load: LoadArgs,
     #[command(flatten)]
+    width: LineWidthArgs,
+    #[command(flatten)]
     terminal: TerminalArgs,
     #[command(flatten)]
     unsupported_options: UnsupportedArgs<OfScript>,
@@ -93,7 +95,7 @@ pub(crate) fn run(args: &ScriptArgs) -> Result<u8> {
     let specs = specs.collect::<Result<Vec<_>>>()?;
     let recording = args.input.open()?;
     if args.header || args.header_only {
-        let mut out = args.terminal.output();
+        let mut out = args.width.fit(args.terminal.output(), true);
         stdio::write_header(&mut out, &whit_profile::header_of(&recording))?;
         out.flush()?;
         if args.header_only {
@@ -171,7 +173,7 @@ fn print(args: &ScriptArgs, recording: &Recording, specs: &[FieldSpec]) -> Resul
     let text = text_of(args, recording, specs)?;
     let options = args.load.options(recording)?;
     let progress = LoadProgress::new("reading", args.terminal.pages());
-    let mut out = args.terminal.output();
+    let mut out = args.width.fit(args.terminal.output(), true);
     let summary = whit_profile::script::script(
         recording,
         &options,

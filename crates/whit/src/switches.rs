@@ -17,8 +17,9 @@ use std::sync::Arc;
 use whit_page::{HtmlOptions, MAX_SPANS};
 use whit_perfdata::reader::Recording;
 use whit_profile::CodeFinder;
+use whit_profile::handle::{self, BadHandle, WaitId};
 use whit_profile::model::Profile;
-use whit_profile::switches::{self, SwitchOptions, Switches};
+use whit_profile::switches::{self, SwitchOptions, Switches, WaitFilter};
 use whit_terminal::{Begin, Waits};
 use whit_view::hists::{ChainOptions, ChainOrder, HistsOptions};
 use whit_view::stdio::StdioOptions;
@@ -33,6 +34,7 @@ Examples:
   whit switches                         # on a terminal: the interface
   whit switches --stdio -g caller       # text, from where threads start
   whit switches --worst 20 --wakers     # the longest waits, and who ended them
+  whit switches --wait w-1234-7v2hk0m   # one wait of `whit report --brief`
   whit switches --html waits.html       # a page";
 
 /// Arguments of `whit switches`.
@@ -56,6 +58,10 @@ pub(crate) struct SwitchesArgs {
     /// Print the N longest waits
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "10", help_heading = heading::OUTPUT)]
     worst: Option<usize>,
+    /// Print one wait with both threads' stacks and all times: by its handle, which --brief and --json give
+    #[arg(long, value_name = "HANDLE", conflicts_with_all = ["worst", "min_wait", "max_wait", "no_idle", "only_class",
+          "not_class", "comms", "dsos", "symbols"], help_heading = heading::OUTPUT)]
+    wait: Option<String>,
     /// Print which threads ended the waits, where wake-ups were recorded
     #[arg(long, help_heading = heading::OUTPUT)]
     wakers: bool,
@@ -121,6 +127,7 @@ pub(crate) fn run(args: &SwitchesArgs) -> Result<u8> {
     let (mut profile, mut switches, code) = load(args, &recording)?;
     needs_switches(&profile, &switches)?;
     check_handles(&options.filters.symbols, &profile)?;
+    args.check_wait(&switches)?;
     if let Some(path) = &args.html {
         let page = HtmlOptions { begins_with_switches: true, ..HtmlOptions::default() };
         let code = args.page.wants_code().then_some(code);
@@ -178,7 +185,7 @@ fn load(args: &SwitchesArgs, recording: &Recording) -> Result<(Profile, Switches
         options.blocks = args.page.wants_code();
     }
     let max_spans = if args.html.is_some() { MAX_SPANS } else { 0 };
-    let waits = args.waits.filter()?;
+    let waits = WaitFilter { only: args.chosen_wait()?, ..args.waits.filter()? };
     let run_queue = args.run_queue || args.json;
     let wanted =
         SwitchOptions { max_worst: args.max_worst(), max_spans, run_queue, locks: false, waits };
@@ -237,11 +244,25 @@ impl SwitchesArgs {
         })
     }
 
+    fn chosen_wait(&self) -> Result<Option<WaitId>> {
+        self.wait.as_deref().map(handle::wait).transpose().map_err(usage)
+    }
+
+    fn check_wait(&self, switches: &Switches) -> Result<()> {
+        match &self.wait {
+            Some(wait) if switches.worst.is_empty() => {
+                Err(usage(BadHandle::UnknownWait(wait.clone())))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Filters look at the waits that were kept, so more are kept than shown.
     fn max_worst(&self) -> usize {
         let is_filtered =
             self.load.chooses_cgroups() || self.waits.choose_classes() || self.stacks.are_given();
         match self.worst {
+            _ if self.wait.is_some() => 1,
             Some(_) if is_filtered => SwitchOptions::MAX_WORST,
             Some(count) => count,
             None if self.json && is_filtered => SwitchOptions::MAX_WORST,
@@ -253,7 +274,7 @@ impl SwitchesArgs {
     /// With `--html` alone, only the page is written.
     fn wants_text(&self) -> bool {
         let asked = [self.tree, self.flat, self.per_thread, self.wakers, self.run_queue];
-        asked.contains(&true) || self.sort.is_some() || self.worst.is_some()
+        asked.contains(&true) || self.sort.is_some() || self.worst.is_some() || self.wait.is_some()
     }
 
     fn views(&self) -> Vec<View> {
@@ -262,7 +283,7 @@ impl SwitchesArgs {
             (self.tree, View::Tree),
             (self.flat || self.sort.is_some(), View::Flat),
             (self.per_thread, View::Threads),
-            (self.worst.is_some(), View::Worst),
+            (self.worst.is_some() || self.wait.is_some(), View::Worst),
             (self.wakers, View::Wakers),
             (self.run_queue, View::RunQueue),
         ] {

@@ -5,7 +5,7 @@ use crate::output;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use whit_view::stdio::Colour;
-use whit_view::width::fit_line;
+use whit_view::width::{cut_line, fit_line};
 
 /// Where neither `WHIT_PAGER` nor `PAGER` names one.
 const DEFAULT_PAGER: &str = "less";
@@ -88,7 +88,26 @@ impl WidthArgs {
 
     /// The result, with its lines cut where they are text for people.
     pub(crate) fn fit<W: Write>(self, out: W, is_text: bool) -> Fitted<W> {
-        Fitted { out, width: self.columns().filter(|_| is_text), line: Vec::new() }
+        Fitted { out, width: self.columns().filter(|_| is_text), fit: fit_line, line: Vec::new() }
+    }
+}
+
+/// The width of lines that end with no name.
+#[derive(clap::Args, Clone, Copy, Debug)]
+pub(crate) struct LineWidthArgs {
+    /// Cut lines at N columns; 0 leaves them whole [default: the terminal's width; whole lines elsewhere]
+    #[arg(long, value_name = "N", conflicts_with = "wide", help_heading = heading::OUTPUT)]
+    width: Option<usize>,
+    /// Leave lines whole on a terminal, too
+    #[arg(short, long, help_heading = heading::OUTPUT)]
+    wide: bool,
+}
+
+impl LineWidthArgs {
+    /// The result, with its lines cut where they are text for people.
+    pub(crate) fn fit<W: Write>(self, out: W, is_text: bool) -> Fitted<W> {
+        let width = WidthArgs { width: if self.wide { Some(0) } else { self.width } };
+        Fitted { fit: cut_line, ..width.fit(out, is_text) }
     }
 }
 
@@ -102,6 +121,7 @@ fn terminal_width() -> Option<usize> {
 pub(crate) struct Fitted<W> {
     out: W,
     width: Option<usize>,
+    fit: fn(&str, usize) -> String,
     /// The beginning of a line.
     line: Vec<u8>,
 }
@@ -112,7 +132,7 @@ impl<W: Write> Write for Fitted<W> {
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
             self.line.extend_from_slice(part);
             if self.line.pop_if(|byte| *byte == b'\n').is_some() {
-                let line = fit_line(&String::from_utf8_lossy(&self.line), width);
+                let line = (self.fit)(&String::from_utf8_lossy(&self.line), width);
                 self.line.clear();
                 writeln!(self.out, "{line}")?;
             }
@@ -122,7 +142,7 @@ impl<W: Write> Write for Fitted<W> {
 
     fn flush(&mut self) -> io::Result<()> {
         if let Some(width) = self.width.filter(|_| !self.line.is_empty()) {
-            let line = fit_line(&String::from_utf8_lossy(&self.line), width);
+            let line = (self.fit)(&String::from_utf8_lossy(&self.line), width);
             self.line.clear();
             self.out.write_all(line.as_bytes())?;
         }

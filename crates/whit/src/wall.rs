@@ -54,6 +54,7 @@ impl WaitLengthArgs {
             max_ns: ns(self.max_wait),
             idle_below_ns: ns(self.no_idle),
             classes: None,
+            only: None,
         };
         if let (Some(min), Some(max)) = (filter.min_ns, filter.max_ns)
             && min > max

@@ -12,11 +12,21 @@ fn golden() -> String {
     path.to_str().unwrap().to_owned()
 }
 
+/// A file beside the kept recordings.
+fn symbols(name: &str) -> String {
+    let path = run::repository().join("tests/recordings/golden").join(name);
+    path.to_str().unwrap().to_owned()
+}
+
 /// The output of a command on a terminal.
 fn on_terminal(arguments: &str, variables: &[(&str, &str)]) -> Result<String, Skip> {
-    let line = format!("{WHIT} {arguments} -i {}", golden());
+    run_on_terminal(&format!("{WHIT} {arguments} -i {}", golden()), variables)
+}
+
+/// The output of a line of the shell on a terminal.
+fn run_on_terminal(line: &str, variables: &[(&str, &str)]) -> Result<String, Skip> {
     let mut script = run::command("script");
-    script.args(["-qec", &line, "/dev/null"]).env_remove("PAGER").env_remove("WHIT_PAGER");
+    script.args(["-qec", line, "/dev/null"]).env_remove("PAGER").env_remove("WHIT_PAGER");
     script.env_remove("NO_COLOR").env("TERM", "xterm").envs(variables.iter().copied());
     let output = script.output().map_err(|_| Skip("there is no script(1)".to_owned()))?;
     assert!(output.status.success(), "{output:?}");
@@ -51,6 +61,36 @@ fn a_terminal_gets_a_pager_and_a_pipe_does_not() {
 fn a_pager_that_ends_early_is_no_error() {
     check("a_pager_that_ends_early_is_no_error", || {
         on_terminal("script", &[("PAGER", "true")]).map(drop)
+    });
+}
+
+/// Columns of a line without colours.
+fn columns(line: &str) -> usize {
+    line.chars().fold(0, |column, c| if c == '\t' { (column / 8 + 1) * 8 } else { column + 1 })
+}
+
+#[test]
+fn lines_are_as_wide_as_the_terminal_unless_all_of_them_is_asked_for() {
+    check("lines_are_as_wide_as_the_terminal_unless_all_of_them_is_asked_for", || {
+        let data = golden();
+        for command in [
+            format!("script -F comm,tid,time,event,ip,sym,dso -i {data}"),
+            format!("annotate --skip-missing --color=never -i {data} --symfs {}", symbols("root")),
+            "list sw tracepoint --no-check".to_owned(),
+        ] {
+            let shown = |options: &str| {
+                let line = format!("stty rows 24 cols 40; {WHIT} {command} {options} 2>/dev/null");
+                run_on_terminal(&line, &[("PAGER", "")])
+            };
+            let widest = |text: &str| text.lines().map(columns).max().unwrap_or(0);
+            let (cut, whole) = (shown("")?, shown("-w")?);
+            assert!(cut.lines().count() > 2, "{command}: {cut}");
+            assert!(widest(&cut) <= 40 && cut.contains('…'), "{command}: {cut}");
+            assert!(widest(&whole) > 40 && !whole.contains('…'), "{command}: {whole}");
+            assert_eq!(shown("--width 0")?, whole);
+            assert!((41..=60).contains(&widest(&shown("--width 60")?)), "{command}");
+        }
+        Ok(())
     });
 }
 

@@ -68,7 +68,20 @@ impl ReaderArgs {
         peers: &[PeerKind],
         function: &str,
     ) -> Result<i32> {
-        let options = options(self, default_sizes, peers, function)?;
+        self.compare(options(self, default_sizes, peers, function)?)
+    }
+
+    /// The same, with the number of bytes that each peer prints.
+    pub(super) fn run_with_sizes_of_output(
+        &self,
+        default_sizes: &[ByteSize],
+        peers: &[PeerKind],
+    ) -> Result<i32> {
+        let options = options(self, default_sizes, peers, "")?;
+        self.compare(Options { counts_printed: true, ..options })
+    }
+
+    fn compare(&self, options: Options) -> Result<i32> {
         let comparison = compare(&options, &mut |text| eprintln!("{text}"))?;
         self.results.publish(&whit_bench::render::markdown(&comparison), &comparison)?;
         Ok(if comparison.whit_succeeded() { 0 } else { 1 })
@@ -102,6 +115,7 @@ fn options(
         recorder: Recorder { kind: args.recorder, whit, event: args.event.clone() },
         peers: peers.to_vec(),
         function: function.to_owned(),
+        counts_printed: false,
         rounds: args.rounds as usize,
         limit: Duration::from_secs(args.timeout),
     })

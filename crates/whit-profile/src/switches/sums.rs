@@ -242,7 +242,8 @@ impl Sink for SwitchTotals<'_> {
             WaitEnd::Open { until, .. } => (until.since(switch.out), Trust::Whole),
             WaitEnd::Missing => (0, Trust::Lossy),
         };
-        if !self.waits.has_length(duration_ns) {
+        let is_wanted = self.waits.is_chosen(switch.task.tid, switch.out);
+        if !is_wanted || !self.waits.has_length(duration_ns) {
             let left_out = self.left_out.entry(thread).or_default();
             *left_out = left_out.saturating_add(duration_ns);
             return;

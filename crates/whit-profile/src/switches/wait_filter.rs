@@ -3,8 +3,10 @@
 use super::classify::NodeClasses;
 use super::model::{SwitchRow, SwitchSums, Switches};
 use super::wait_class::WaitClassSet;
+use crate::handle::WaitId;
 use crate::model::{Profile, ThreadId};
 use rustc_hash::{FxHashMap, FxHashSet};
+use whit_types::{Tid, TimestampNs};
 
 /// Which waits to keep.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -17,6 +19,8 @@ pub struct WaitFilter {
     pub idle_below_ns: Option<u64>,
     /// Only waits of these classes.
     pub classes: Option<WaitClassSet>,
+    /// Only this wait.
+    pub only: Option<WaitId>,
 }
 
 impl WaitFilter {
@@ -24,6 +28,11 @@ impl WaitFilter {
     pub(super) fn has_length(&self, duration_ns: u64) -> bool {
         self.min_ns.is_none_or(|min| duration_ns >= min)
             && self.max_ns.is_none_or(|max| duration_ns <= max)
+    }
+
+    /// True for the wait of a thread from `start` on, where a single one is wanted only for that.
+    pub(super) fn is_chosen(&self, tid: Tid, start: TimestampNs) -> bool {
+        self.only.is_none_or(|only| only == WaitId { tid, start })
     }
 
     /// Takes the waits of other classes out of the sums, the single waits and the wakers.

@@ -176,6 +176,7 @@ pub(super) fn next(
         commands.push(format!("whit annotate -i {path} {handle}"));
     }
     if let Some(wait) = waits.and_then(|waits| waits.longest.first.first()) {
+        commands.push(format!("whit switches -i {path} --wait {}", wait.handle));
         commands.push(format!("whit switches -i {path} --worst --tid {}", wait.thread.handle));
     }
     commands

@@ -266,7 +266,8 @@ fn long_wait(wait: &LongWait) -> String {
         marks += if is_so { mark } else { "" };
     }
     format!(
-        "{} {} {}{marks}{}{}",
+        "{} {} {} {}{marks}{}{}",
+        wait.handle,
         duration(wait.duration_ns),
         thread(&wait.thread),
         wait.class,

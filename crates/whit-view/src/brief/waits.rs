@@ -6,7 +6,7 @@ use crate::locks::{TopLock, top_locks};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 use std::cmp::Reverse;
-use whit_profile::handle;
+use whit_profile::handle::{self, WaitId};
 use whit_profile::model::{NodeId, Profile, ThreadId};
 use whit_profile::switches::{NodeClasses, SwitchSums, Switches, Trust, Wait, WaitClass, Waker};
 
@@ -52,6 +52,7 @@ pub(super) struct Thread {
 #[derive(Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct LongWait {
+    pub(super) handle: String,
     pub(super) thread: Thread,
     pub(super) start_ns: u64,
     pub(super) duration_ns: u64,
@@ -152,7 +153,9 @@ fn thread(profile: &Profile, id: ThreadId) -> Thread {
 }
 
 fn long_wait(profile: &Profile, classes: &NodeClasses, wait: &Wait) -> LongWait {
+    let tid = profile.threads[wait.thread.index()].tid;
     LongWait {
+        handle: handle::of_wait(WaitId { tid, start: wait.start }),
         thread: thread(profile, wait.thread),
         start_ns: wait.start.0,
         duration_ns: wait.duration_ns,

@@ -18,7 +18,7 @@ use super::waits;
 use crate::json_strings;
 use crate::warning::warning_text;
 use rustc_hash::FxHashMap;
-use whit_profile::handle;
+use whit_profile::handle::{self, WaitId};
 use whit_profile::model::{FunctionId, Profile, ThreadInfo};
 use whit_profile::switches::{
     Inconsistencies, NodeClasses, SwitchSums, Switches, Trust, Wait, WaitClass, WaitKind,
@@ -159,6 +159,8 @@ struct Waker {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct WorstWait<'a> {
+    /// For `whit switches --wait`.
+    handle: String,
     /// Index in `threads`.
     thread: u32,
     comm: &'a str,
@@ -344,7 +346,9 @@ impl<'a> WorstWait<'a> {
             stack: functions.stack(&stacks.frames(waker.node)),
             from_interrupt: waker.from_interrupt,
         });
+        let tid = stacks.profile().threads[wait.thread.index()].tid;
         WorstWait {
+            handle: handle::of_wait(WaitId { tid, start: wait.start }),
             thread: wait.thread.0,
             comm: stacks.profile().comms[wait.comm.index()].exact(),
             start_ns: wait.start.0,

@@ -15,6 +15,8 @@ const ITERATIONS: &str = "60000";
 const ROUNDED: f64 = 0.0101;
 /// Functions of the program `deep` that take nearly all of its time.
 const HOT: [&str; 3] = ["kernels::hash_block", "kernels::sort_block", "kernels::divide_block"];
+const HOT_IN_RUST: [&str; 2] =
+    ["<deep::Hash as deep::Kernel>::run", "<deep::Sort as deep::Kernel>::run"];
 
 /// Records with perf, so that both tools read its form.
 fn recorded(directory: &Path, program: &Path, events: &[&str]) -> Result<PathBuf, Skip> {
@@ -78,38 +80,49 @@ fn report(path: &Path) -> BTreeMap<(String, String), Sums> {
 }
 
 #[test]
-fn parts_of_functions_add_up_to_the_report() {
-    check("annotate::parts_of_functions_add_up_to_the_report", || {
-        let directory = tempfile::tempdir().expect("make a directory");
-        let events = ["-e", "cpu-clock,page-faults", "-g"];
-        let path = recorded(directory.path(), &workload("deep")?, &events)?;
-        let report = report(&path);
-        let json = json(&path, &["--limit", "40"]);
-        let (mut compared, mut with_lines) = (0, 0);
-        for function in list(&json, "functions") {
-            let name = |value: &Value| value.as_str().expect("a name").to_owned();
-            let key = (name(&function["name"]), name(&function["dso"]["path"]));
-            let own = sums_of([function]);
-            assert_eq!(sums_of(list(function, "instructions")), own, "{key:?}");
-            if function["problem"].is_null() {
-                assert_eq!(sums_of(list(function, "lines")), own, "{key:?}");
-                with_lines += 1;
-            }
-            // Several functions of one name in a binary are one row of a report.
-            let alike = list(&json, "functions").iter().filter(|other| {
-                (&other["name"], &other["dso"]["path"])
-                    == (&function["name"], &function["dso"]["path"])
-            });
-            if alike.count() == 1 {
-                assert_eq!(Some(&own), report.get(&key), "{key:?}");
-                compared += 1;
-            }
-        }
-        assert!(compared > 5 && with_lines > 5, "{compared} {with_lines}");
-        let names: Vec<_> = list(&json, "functions").iter().map(|one| &one["name"]).collect();
-        assert!(HOT.iter().all(|hot| names.iter().any(|name| *name == hot)), "{names:?}");
-        Ok(())
+fn parts_of_functions_of_cpp_add_up_to_the_report() {
+    check("annotate::parts_of_functions_of_cpp_add_up_to_the_report", || {
+        parts_add_up("deep", &HOT)
     });
+}
+
+#[test]
+fn parts_of_functions_of_rust_add_up_to_the_report() {
+    check("annotate::parts_of_functions_of_rust_add_up_to_the_report", || {
+        parts_add_up("deep-rs", &HOT_IN_RUST)
+    });
+}
+
+/// Instructions and lines of each function add up. The program spends its time in functions `hot`.
+fn parts_add_up(program: &str, hot: &[&str]) -> Result<(), Skip> {
+    let directory = tempfile::tempdir().expect("make a directory");
+    let events = ["-e", "cpu-clock,page-faults", "-g"];
+    let path = recorded(directory.path(), &workload(program)?, &events)?;
+    let report = report(&path);
+    let json = json(&path, &["--limit", "40"]);
+    let (mut compared, mut with_lines) = (0, 0);
+    for function in list(&json, "functions") {
+        let name = |value: &Value| value.as_str().expect("a name").to_owned();
+        let key = (name(&function["name"]), name(&function["dso"]["path"]));
+        let own = sums_of([function]);
+        assert_eq!(sums_of(list(function, "instructions")), own, "{key:?}");
+        if function["problem"].is_null() {
+            assert_eq!(sums_of(list(function, "lines")), own, "{key:?}");
+            with_lines += 1;
+        }
+        // Several functions of one name in a binary are one row of a report.
+        let alike = list(&json, "functions").iter().filter(|other| {
+            (&other["name"], &other["dso"]["path"]) == (&function["name"], &function["dso"]["path"])
+        });
+        if alike.count() == 1 {
+            assert_eq!(Some(&own), report.get(&key), "{key:?}");
+            compared += 1;
+        }
+    }
+    assert!(compared > 5 && with_lines > 5, "{compared} {with_lines}");
+    let names: Vec<_> = list(&json, "functions").iter().map(|one| &one["name"]).collect();
+    assert!(hot.iter().all(|hot| names.iter().any(|name| *name == hot)), "{names:?}");
+    Ok(())
 }
 
 /// The table of instructions: percentage by address.

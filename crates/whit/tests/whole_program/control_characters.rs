@@ -41,6 +41,11 @@ int main(int argc, char **argv) {
 
 /// The program under its hostile name, in a directory of its own.
 fn program(directory: &Path) -> Result<PathBuf, Skip> {
+    program_with(directory, FUNCTION)
+}
+
+/// The same with another name of its function.
+fn program_with(directory: &Path, function: &str) -> Result<PathBuf, Skip> {
     let (source, plain) = (directory.join("spin.c"), directory.join("plain"));
     std::fs::write(&source, SOURCE).expect("write a program");
     for tool in ["cc", "objcopy"] {
@@ -53,7 +58,7 @@ fn program(directory: &Path) -> Result<PathBuf, Skip> {
     let hostile = directory.join(PROGRAM);
     let mut objcopy = command("objcopy");
     // Neither the assembler nor the linker minds what symbols hold.
-    objcopy.arg(format!("--redefine-sym=spin={FUNCTION}"));
+    objcopy.arg(format!("--redefine-sym=spin={function}"));
     succeed(objcopy.arg(plain).arg(&hostile));
     Ok(hostile)
 }
@@ -81,11 +86,14 @@ fn plain(whit: &mut Command) -> (String, String) {
 }
 
 fn recorded(directory: &Path, events: &[&str]) -> Result<PathBuf, Skip> {
-    let program = program(directory)?;
+    recorded_of(directory, &program(directory)?, events)
+}
+
+fn recorded_of(directory: &Path, program: &Path, events: &[&str]) -> Result<PathBuf, Skip> {
     let data = directory.join(format!("{PROGRAM}.data"));
     let mut recorder = whit();
     recorder.args(["record", "-g", "-F", "499", "--switch-events", "-v"]).args(events);
-    record(recorder.arg("-o").arg(&data).arg("--").arg(&program).args([THREAD, "1"]))?;
+    record(recorder.arg("-o").arg(&data).arg("--").arg(program).args([THREAD, "1"]))?;
     Ok(data)
 }
 
@@ -147,6 +155,56 @@ fn a_hostile_process_is_shown_in_letters() {
         let (said, _) =
             plain(whit().args(["export", "--perf", "-i"]).arg(&data).arg("-o").arg(export));
         assert!(said.contains("records"), "{said}");
+        Ok(())
+    });
+}
+
+/// Columns of a line on a terminal.
+fn columns(line: &str) -> usize {
+    line.chars().fold(0, |column, c| if c == '\t' { (column / 8 + 1) * 8 } else { column + 1 })
+}
+
+/// Templates make names of this length.
+#[test]
+fn names_of_ten_kilobytes_fit_any_width() {
+    check("names_of_ten_kilobytes_fit_any_width", || {
+        let directory = tempfile::tempdir().expect("make a directory");
+        let arguments = "\u{202e}x\x1b[2J, ".repeat(1000);
+        let function = format!("long::Tree<{arguments}int>::{FUNCTION}");
+        assert!(function.len() > 10_000);
+        let program = program_with(directory.path(), &function)?;
+        let data = recorded_of(directory.path(), &program, &["-e", "cpu-clock"])?;
+        let shown = |arguments: &[&str]| plain(whit().args(arguments).arg("-i").arg(&data)).0;
+        for face in [
+            &["report", "--stdio", "--sort", "comm,dso,symbol"][..],
+            &["report", "--stdio", "-g", "caller"],
+            &["report", "--stdio", "--wall"],
+            &["report", "--stdio", "--hierarchy"],
+            &["script"],
+            &["script", "-F", "comm,ip,sym,dso,srcline"],
+            &["annotate", "-l", "-P"],
+            &["switches", "--tree", "--flat", "--per-thread", "--worst", "--wakers"],
+        ] {
+            for width in ["20", "60", "132"] {
+                let text = shown(&[face, &["--width", width]].concat());
+                let most = width.parse().expect("a number");
+                let wide: Vec<_> = text.lines().filter(|line| columns(line) > most).collect();
+                assert!(wide.is_empty(), "{face:?} {width}: {wide:?}");
+                assert!(text.lines().count() > 3, "{face:?} {width}: {text}");
+            }
+        }
+        let report = shown(&["report", "--stdio", "--width", "60"]);
+        assert!(report.contains("_spin"), "the method stays: {report}");
+        for budget in ["400", "4096"] {
+            let brief = shown(&["report", &format!("--brief={budget}")]);
+            assert!(brief.len() <= budget.parse().expect("a number"), "{brief}");
+        }
+        let whole = shown(&["script"]);
+        assert!(whole.lines().any(|line| columns(line) > 10_000), "nothing is cut in a pipe");
+        let json = shown(&["report", "--json"]);
+        let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+        let rows = json["events"][0]["rows"].as_array().expect("rows");
+        assert!(rows.iter().any(|row| row["symbol"]["name"] == function.as_str()));
         Ok(())
     });
 }

@@ -72,6 +72,67 @@ fn an_unknown_handle_is_refused_with_the_way_out() {
 }
 
 #[test]
+fn a_wait_is_shown_whole_by_its_handle() {
+    check("a_wait_is_shown_whole_by_its_handle", || {
+        let asked = Asked::mutexes()?;
+        let switches = asked.json(&["switches", "--json"]);
+        let brief = asked.json(&["report", "--brief=20000", "--json"]);
+        let handles = |list: &serde_json::Value| -> Vec<String> {
+            let waits = list.as_array().expect("waits").iter();
+            waits.map(|wait| words(&wait["handle"]).to_owned()).collect()
+        };
+        let known = handles(&switches["worst"]);
+        let told = handles(&brief["waits"]["longest"]["first"]);
+        assert!(!told.is_empty() && told.iter().any(|handle| known.contains(handle)), "{told:?}");
+        let text = asked.text(&["report", "--brief"]);
+        assert!(text.contains(&format!("  {} ", told[0])), "{text}");
+        assert!(text.contains(&format!("--wait {}", told[0])), "{text}");
+        let woken = switches["worst"].as_array().expect("waits");
+        let woken = woken.iter().find(|wait| !wait["woken"]["stack"][0].is_null());
+        let woken = woken.expect("a wait with the stack of its waker");
+        let handle = words(&woken["handle"]);
+        let alone = asked.json(&["switches", "--json", "--wait", handle]);
+        let all = alone["worst"].as_array().expect("waits");
+        assert_eq!(all.len(), 1);
+        for member in ["handle", "start_ns", "duration_ns", "comm", "wait_class", "cpu"] {
+            assert_eq!(all[0][member], woken[member], "{member}");
+        }
+        let names = |document: &serde_json::Value, stack: &serde_json::Value| -> Vec<String> {
+            let stack = stack.as_array().expect("a stack").iter();
+            let name =
+                |at: &serde_json::Value| &document["functions"][at.as_u64().unwrap() as usize];
+            stack.map(|at| words(&name(at)["name"]).to_owned()).collect()
+        };
+        let stacks = |document: &serde_json::Value, wait: &serde_json::Value| {
+            (names(document, &wait["stack"]), names(document, &wait["woken"]["stack"]))
+        };
+        assert_eq!(stacks(&alone, &all[0]), stacks(&switches, woken));
+        let text = asked.text(&["switches", "--wait", handle]);
+        let (waiter, waker) = stacks(&switches, woken);
+        assert!(waiter.iter().chain(&waker).all(|name| text.contains(name.as_str())), "{text}");
+        assert!(text.contains("woken after"), "{text}");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_handle_of_no_wait_is_refused_with_the_way_out() {
+    check("a_handle_of_no_wait_is_refused_with_the_way_out", || {
+        let asked = Asked::mutexes()?;
+        for (handle, why) in [
+            ("w-1-1", "no wait of the recording has the handle w-1-1"),
+            ("t-1", "t-1 is no handle of a wait"),
+        ] {
+            let refused = output(&mut asked.whit(&["switches", "--wait", handle]));
+            let said = stderr(&refused);
+            assert_eq!(refused.status.code(), Some(2), "{said}");
+            assert!(said.contains(why) && said.contains("whit report --brief"), "{said}");
+        }
+        Ok(())
+    });
+}
+
+#[test]
 fn waits_are_chosen_by_the_handle_of_a_function() {
     check("waits_are_chosen_by_the_handle_of_a_function", || {
         let asked = Asked::mutexes()?;
