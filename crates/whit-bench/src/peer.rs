@@ -31,6 +31,8 @@ pub enum PeerKind {
     PerfAnnotate,
     /// `whit export` into a file.
     WhitExport(ExportFormat),
+    /// `whit export --archive` into a file: the recording with the names of its frames.
+    WhitArchive,
     /// One statement of SQL over the recording.
     WhitQuery(Question),
 }
@@ -83,7 +85,7 @@ impl PeerKind {
     pub const OF_CODE: [PeerKind; 2] = [PeerKind::WhitAnnotate, PeerKind::PerfAnnotate];
 
     /// `whit report`, and `whit export` in each format.
-    pub const EXPORTS: [PeerKind; 7] = [
+    pub const EXPORTS: [PeerKind; 8] = [
         PeerKind::Whit,
         PeerKind::WhitExport(ExportFormat::Pprof),
         PeerKind::WhitExport(ExportFormat::Firefox),
@@ -91,6 +93,7 @@ impl PeerKind {
         PeerKind::WhitExport(ExportFormat::Speedscope),
         PeerKind::WhitExport(ExportFormat::Otlp),
         PeerKind::WhitExport(ExportFormat::Folded),
+        PeerKind::WhitArchive,
     ];
 
     /// `whit report`, and `whit query` with each statement.
@@ -117,6 +120,7 @@ impl PeerKind {
             | PeerKind::WhitSwitches
             | PeerKind::WhitAnnotate
             | PeerKind::WhitExport(_)
+            | PeerKind::WhitArchive
             | PeerKind::WhitQuery(_) => true,
             PeerKind::PerfReport
             | PeerKind::PerfScript
@@ -145,6 +149,7 @@ impl PeerKind {
             PeerKind::WhitExport(ExportFormat::Speedscope) => "whit-export-speedscope",
             PeerKind::WhitExport(ExportFormat::Otlp) => "whit-export-otlp",
             PeerKind::WhitExport(ExportFormat::Folded) => "whit-export-folded",
+            PeerKind::WhitArchive => "whit-export-archive",
             PeerKind::WhitQuery(Question::Functions) => "whit-query-functions",
             PeerKind::WhitQuery(Question::Commands) => "whit-query-commands",
             PeerKind::WhitQuery(Question::Waits) => "whit-query-waits",
@@ -183,6 +188,10 @@ impl PeerKind {
                 Text("-o"),
                 Output,
             ],
+            PeerKind::WhitArchive => {
+                let words = [Text("export"), Text("-f"), Text("--archive"), Text("-i")];
+                words.into_iter().chain([Recording, Text("-o"), Output]).collect()
+            }
             PeerKind::WhitQuery(question) => {
                 vec![Text("query"), Text("-i"), Recording, Text("-c"), Text(question.sql())]
             }
@@ -201,6 +210,7 @@ impl PeerKind {
             | PeerKind::WhitSwitches
             | PeerKind::WhitAnnotate
             | PeerKind::WhitExport(_)
+            | PeerKind::WhitArchive
             | PeerKind::WhitQuery(_) => whit.to_owned(),
         }
     }

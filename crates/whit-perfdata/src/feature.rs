@@ -59,6 +59,8 @@ impl Feature {
     pub const WHIT_FILES: Feature = Feature(226);
     /// How the unwinding went of stacks that are call chains by now.
     pub const WHIT_UNWOUND: Feature = Feature(227);
+    /// Names of the recording's own frames.
+    pub const WHIT_NAMES: Feature = Feature(228);
 }
 
 /// An event as a recording describes it.

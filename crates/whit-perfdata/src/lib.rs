@@ -54,6 +54,7 @@ pub mod header;
 pub mod ledger;
 pub mod loss;
 pub mod mapped_file;
+pub mod names;
 pub mod off_cpu;
 pub mod packed;
 pub mod reader;
