@@ -6,7 +6,7 @@ use std::process::{Command, ExitCode};
 
 /// Sources that are programs, without `.bpf.c`.
 const PROGRAMS: [&str; 5] = ["blocked", "cgroup_count", "nothing", "pmi_meter", "stacks"];
-const HEADERS: [&str; 16] = [
+const HEADERS: [&str; 18] = [
     "bpf/cgroup_account.h",
     "bpf/cgroup_maps.h",
     "bpf/cgroup_settle.h",
@@ -14,6 +14,8 @@ const HEADERS: [&str; 16] = [
     "bpf/kernel.h",
     "bpf/kernel_stack.h",
     "bpf/find_vma.h",
+    "bpf/interpreter.h",
+    "bpf/interpreters.h",
     "bpf/known.h",
     "bpf/off_cpu.h",
     "bpf/perf_event_id.h",

@@ -1,6 +1,6 @@
 // The page: one state, one model, and the views that draw them. Every change goes through `go`.
 
-import { button, byId, copyText, el, press } from './dom.js';
+import { button, buttons, byId, choiceButton, copyText, el, press } from './dom.js';
 import {
   formatCount, formatDuration, formatHalf, formatPercent, formatPeriod, isClockEvent, isWallEvent, plural,
 } from './format.js';
@@ -28,11 +28,15 @@ import { CodeView, codeFacts } from './codeview.js';
 import { frameTip } from './frametip.js';
 import { Theme } from './theme.js';
 import { categoryColour, fillChoice, renderLegend, renderSelectors, renderSeries } from './controls.js';
-import { Strip } from './strip.js';
-import { heatPlan, stripSeries } from './stripdata.js';
+import { Strip, rangeByWheel } from './strip.js';
+import { stripSeries } from './stripdata.js';
 import { TRANSFORM_KEYS, renderTransforms, transformItems } from './transformbar.js';
 
+/** @import { Profile, State } from './types.d.ts' */
+
 const TYPING_MS = 120;
+/** The wheel rests after that: views that take longer follow. */
+const WHEEL_RESTS_MS = 150;
 /** Intervals are computed when nothing changed for so long. */
 const INTERVALS_AFTER_MS = 120;
 /** A change of one of these adds a step to the browser's history. */
@@ -49,12 +53,64 @@ function cutText(graph, model) {
     : `deepest callers left out: ${formatCount(MAX_INVERTED_NODES)} nodes`;
 }
 
+/** How the call tree of waits counts in a selection, in words. */
+function waitTreeNote(range, grainNs, foldedNs) {
+  const parts = [];
+  if (range !== null) {
+    parts.push('a wait counts where a part of it lies in the range; its time is that part');
+    if (grainNs > 0) {
+      parts.push(`waits within joined intervals, shorter than ${formatDuration(grainNs)}, are left out`);
+    }
+  }
+  if (foldedNs > 0) {
+    parts.push(`${formatDuration(foldedNs)} of light call stacks is left out`);
+  }
+  return parts.join('; ');
+}
+
 /** Colours of the series; the joined ones are grey. */
 function seriesColour(rank, { labels, shares }, theme) {
   return binaryColour(rank < shares.length ? rank : labels.length + MAX_COLOURED_BINARIES, theme);
 }
 
+/** @type {any} */
+const ABSENT = undefined;
+
 export class App {
+  /** @type {State} */
+  state;
+  /** @type {State | null} The state before the pointer began to move. */
+  settled = null;
+  /** @type {any} What the search finds. */
+  found = null;
+  /** @type {any} Colours by key in the present theme and colouring. */
+  fills;
+  /** @type {any} Series of the strip. */
+  stripData;
+  /** @type {Set<number> | undefined} Keys of the tree. */
+  calledKeys;
+  /** @type {number | null} The function of the sandwich. */
+  centerFn = null;
+
+  // Parts that only some pages have; what shows them is hidden elsewhere.
+  /** @type {CompareView} */
+  compareView = ABSENT;
+  /** @type {Tooltip} */
+  compareTip = ABSENT;
+  /** @type {CodeView} */
+  codeView = ABSENT;
+  /** @type {SwitchTable} */
+  switchTable = ABSENT;
+  /** @type {LongestWaits} */
+  longest = ABSENT;
+  /** @type {Timeline} */
+  timeline = ABSENT;
+  /** @type {Tooltip} */
+  spanTip = ABSENT;
+  /** @type {Strip | undefined} */
+  strip;
+
+  /** @param {Profile} profile */
   constructor(profile) {
     const model = new Model(profile);
     this.model = model;
@@ -120,12 +176,13 @@ export class App {
     fillChoice(byId('root'), [{ value: 'none', text: 'all' }, ...labels]);
     fillChoice(byId('strip-by'), labels.length > 0 ? labels : [{ value: 'process', text: 'process' }]);
     if (moments === null) {
-      document.querySelector('[data-order=time]').disabled = true;
+      choiceButton('order=time').disabled = true;
       return;
     }
     byId('strip').hidden = false;
     this.strip = new Strip(byId('strip-plot'), moments, {
-      select: (range, live) => this.go({ range, ...(this.state.order === 'time' ? { zoom: [] } : {}) }, { live }),
+      select: (range, live) => this.#selectRange(range, live),
+      wheel: (event, ns) => this.#wheel(event, ns),
       hover: (text) => {
         byId('strip-hover').textContent = text;
       },
@@ -138,7 +195,7 @@ export class App {
     if (this.compare === null) {
       return;
     }
-    document.querySelector('[data-view=compare]').hidden = false;
+    choiceButton('view=compare').hidden = false;
     this.compareTip = new Tooltip((node) => this.compareView.tip(node));
     this.compareView = new CompareView(this.compare, this.model, {
       zoom: (zoom) => this.go({ zoom }, { animate: true }),
@@ -157,11 +214,12 @@ export class App {
   }
 
   #renderCompare(animate) {
-    const { state, found, theme } = this;
+    const { state, model, found, theme } = this;
     const matches = found === null || found.error !== '' ? null : found.functions;
     this.compareTip.hide();
     this.compareView.show({
       event: state.event,
+      selection: { ...model.selection, key: JSON.stringify([state.pid, state.tid, state.comm]) },
       zoom: state.zoom,
       shape: state.shape,
       theme: theme.name,
@@ -181,7 +239,7 @@ export class App {
       swatch(of(-0.5), 'less after'),
       swatch(of(0), 'same'),
       swatch(of(0.5), 'more after'),
-      swatch(null, 'cannot be told', 'hatch'),
+      ...(this.compareView.isPart ? [] : [swatch(null, 'cannot be told', 'hatch')]),
     );
   }
 
@@ -193,7 +251,7 @@ export class App {
     code.functions.forEach((entry) => {
       entry.name = model.functionName(entry.function);
     });
-    document.querySelector('[data-view=source]').hidden = false;
+    choiceButton('view=source').hidden = false;
     this.codeView = new CodeView(
       { lines: byId('code-lines'), instructions: byId('code-instructions') },
       { status: (text) => {
@@ -202,7 +260,7 @@ export class App {
     );
     const option = ({ name, function: fn }, index) => ({ value: String(index), text: `${shortenName(name, 60)} · ${shortenName(model.functionDso(fn).name, 24)}` });
     fillChoice(byId('code-function'), code.functions.map(option));
-    byId('code-function').addEventListener('change', (event) => this.go({ fn: code.functions[Number(event.target.value)].function }));
+    byId('code-function').addEventListener('change', () => this.go({ fn: code.functions[Number(byId('code-function').value)].function }));
     byId('code-hottest').addEventListener('click', () => this.codeView.toHottest());
   }
 
@@ -226,22 +284,23 @@ export class App {
   }
 
   #addSwitches() {
-    if (this.switches === null) {
+    const { switches } = this;
+    if (switches === null) {
       return;
     }
-    document.querySelector('[data-view=switches]').hidden = false;
-    byId('switch-facts').replaceChildren(...this.switches.facts.map((fact) => el('p', {}, fact)));
-    this.switchTable = new SwitchTable(byId('switch-table'), this.switches);
-    this.spanTip = new Tooltip((index) => spanTip(this.switches.timeline, index));
-    this.longest = new LongestWaits(byId('longest-waits'), this.switches.timeline, {
+    choiceButton('view=switches').hidden = false;
+    byId('switch-facts').replaceChildren(...switches.facts.map((fact) => el('p', {}, fact)));
+    this.switchTable = new SwitchTable(byId('switch-table'));
+    this.spanTip = new Tooltip((index) => spanTip(switches.timeline, index));
+    this.longest = new LongestWaits(byId('longest-waits'), switches.timeline, {
       choose: (span) => {
         this.timeline.choose(span);
-        byId('status').textContent = span < 0 ? '' : spanTip(this.switches.timeline, span).map(({ textContent }) => textContent).join('; ');
+        byId('status').textContent = span < 0 ? '' : spanTip(switches.timeline, span).map(({ textContent }) => textContent).join('; ');
       },
       range: (from, to) => (this.model.moments === null ? this.timeline.zoom(from, to)
         : this.go({ range: [from, to].map((ns) => Math.round(ns + this.#waitsBegin())) })),
     });
-    this.timeline = new Timeline(byId('timeline'), this.switches.timeline, {
+    this.timeline = new Timeline(byId('timeline'), switches.timeline, {
       choose: (span) => this.longest.mark(span),
       hover: (index, event) => {
         if (index < 0) {
@@ -253,6 +312,7 @@ export class App {
       range: (text) => {
         byId('timeline-range').textContent = text;
       },
+      wheel: (event, ns) => this.model.moments !== null && this.#wheel(event, ns + this.#waitsBegin()),
       // The strip's range is that of all views.
       select: this.model.moments === null ? null : (range) => this.go({
         range: range === null ? null : range.map((ns) => Math.round(ns + this.#waitsBegin())),
@@ -308,7 +368,8 @@ export class App {
       }
     });
     const number = (value) => (value === '' ? null : Number(value));
-    const on = (id, change) => byId(id).addEventListener('change', (event) => this.go(change(event.target.value)));
+    /** @param {'event' | 'process' | 'thread' | 'comm' | 'root' | 'strip-by'} id */
+    const on = (id, change) => byId(id).addEventListener('change', () => this.go(change(byId(id).value)));
     on('event', (value) => ({ event: Number(value) }));
     on('process', (value) => ({ pid: number(value), tid: null, comm: null }));
     on('thread', (value) => ({ tid: number(value), comm: null }));
@@ -324,7 +385,7 @@ export class App {
 
   #listenToButtons() {
     const choose = (attribute, change) => {
-      for (const choice of document.querySelectorAll(`[data-${attribute}]`)) {
+      for (const choice of buttons(`[data-${attribute}]`)) {
         choice.addEventListener('click', () => this.go(change(choice.dataset[attribute])));
       }
     };
@@ -503,12 +564,15 @@ export class App {
   }
 
   #renderSwitches() {
+    const { switches } = this;
+    if (switches === null) {
+      return;
+    }
     const paint = themePaint(this.theme.name);
-    this.switchTable.show(this.state.direction);
-    renderActivities(byId('switch-legend'), paint);
+    renderActivities(byId('switch-legend'), paint, switches.timeline);
     const { pid, tid, comm, range } = this.state;
     const matches = (id) => (pid === null || id.pid === pid) && (tid === null || id.tid === tid) && (comm === null || id.comm === comm);
-    const { ids, spanNs } = this.switches.timeline;
+    const { ids, spanNs } = switches.timeline;
     const within = this.model.moments === null ? null
       : range === null ? [0, Math.max(1, spanNs)] : range.map((ns) => ns - this.#waitsBegin());
     const threads = Uint8Array.from(ids, (id) => (matches(id) ? 1 : 0));
@@ -517,15 +581,27 @@ export class App {
     byId('longest-count').hidden = isTree;
     byId('switch-table').hidden = !isTree;
     byId('switch-directions').hidden = !isTree;
-    byId('tree-note').textContent = isTree && [pid, tid, comm, range].some((choice) => choice !== null)
-      ? 'the call tree has sums over all threads and all of the time' : '';
-    this.longest.show(threads, within ?? [0, Math.max(1, spanNs)]);
+    byId('tree-note').textContent = '';
+    if (isTree) {
+      this.#renderWaitTree(switches, threads, within ?? [0, Math.max(1, spanNs)]);
+    } else {
+      this.longest.show(threads, within ?? [0, Math.max(1, spanNs)]);
+    }
     this.timeline.show(paint, threads, within);
+  }
+
+  /** Sums over everything come with the page; those of a selection are made here. */
+  #renderWaitTree(switches, threads, within) {
+    const { state: { pid, tid, comm, direction }, model } = this;
+    const isWhole = [pid, tid, comm, model.range].every((choice) => choice === null);
+    const tree = isWhole ? null : model.waitTree(switches.timeline, threads, within, direction);
+    this.switchTable.show(tree ?? switches.trees[direction], direction);
+    byId('tree-note').textContent = tree === null ? '' : waitTreeNote(model.range, switches.timeline.grainNs, tree.foldedNs);
   }
 
   /** Beginning of the waits' time line in the time of the strip. */
   #waitsBegin() {
-    return this.model.moments.waitsBeginNs ?? 0;
+    return this.model.moments?.waitsBeginNs ?? 0;
   }
 
   #renderTitle() {
@@ -540,17 +616,18 @@ export class App {
   #renderChoices() {
     const { state, model } = this;
     for (const name of ['view', 'stacks', 'order', 'strip', 'shape', 'colour', 'direction', 'waits']) {
-      for (const choice of document.querySelectorAll(`[data-${name}]`)) {
+      for (const choice of buttons(`[data-${name}]`)) {
         choice.setAttribute('aria-pressed', String(choice.dataset[name] === state[name]));
       }
     }
     byId('root').value = model.root;
-    byId('strip-by').value = state.by;
+    byId('strip-by').value = this.#stripBy();
     byId('regex').setAttribute('aria-pressed', String(state.regex));
     // Where samples have no period there is nothing to choose.
-    const [byPeriod, bySamples] = ['period', 'samples'].map((weight) => document.querySelector(`[data-weight=${weight}]`));
-    byPeriod.disabled = this.model.weights.totalPeriod[0] === 0;
-    bySamples.disabled = isWallEvent(this.model.event.name);
+    const [byPeriod, bySamples] = ['period', 'samples'].map((weight) => choiceButton(`weight=${weight}`));
+    // The statistics of a comparison are those of periods.
+    byPeriod.disabled = this.model.weights.totalPeriod[0] === 0 || state.view === 'compare';
+    bySamples.disabled = isWallEvent(this.model.event.name) || state.view === 'compare';
     press({ period: byPeriod, samples: bySamples }, this.model.byPeriod ? 'period' : 'samples');
     const { weights, event } = this.model;
     const [samples, period] = [weights.totalSamples[0], weights.totalPeriod[0]];
@@ -894,12 +971,18 @@ export class App {
 
   // ---- time
 
+  /** The groups in the strip: those of the address, where this page has them. */
+  #stripBy() {
+    const { groupings } = this.model;
+    return groupings.some(({ id }) => id === this.state.by) ? this.state.by : groupings[0]?.id ?? 'process';
+  }
+
   #renderStrip() {
     const { strip, model, state } = this;
     if (strip === undefined) {
       return;
     }
-    const by = model.groupings.some(({ id }) => id === state.by) ? state.by : 'process';
+    const by = this.#stripBy();
     const split = by === 'cpu' ? model.splitByCpu() : { rows: this.profile.rows, moments: model.moments };
     // A wait lasts over many columns.
     const columns = strip.columns(isWallEvent(model.event.name) ? Infinity : model.event.samples);
@@ -910,11 +993,28 @@ export class App {
     const data = this.stripData;
     const series = data.labels.map((label, rank) => ({ label, colour: cssColour(seriesColour(rank, data, this.theme.name)) }));
     strip.show({
-      ...data, series, range: state.range, mode: state.strip, paint: themePaint(this.theme.name), heat: heatPlan(model.moments),
+      ...data, series, range: state.range, mode: state.strip, paint: themePaint(this.theme.name),
       heatColour: this.theme.name === 'dark' ? '#ff9166' : '#b5451b', lossColour: this.theme.name === 'dark' ? '#ff8f87' : '#a81c1c',
     });
     renderSeries(byId('strip-legend'), state.strip === 'area' ? series : []);
     this.#renderRange();
+  }
+
+  #selectRange(range, live) {
+    this.go({ range, ...(this.state.order === 'time' ? { zoom: [] } : {}) }, { live });
+  }
+
+  /** Takes a turn of the wheel at a moment of the strip; false where it chooses no range. */
+  #wheel(event, ns) {
+    const { moments } = this.model;
+    const range = moments === null ? undefined : rangeByWheel(event, ns, this.state.range, moments.spanNs, moments.bucketNs);
+    if (range === undefined) {
+      return false;
+    }
+    this.#selectRange(range, true);
+    clearTimeout(this.wheelTimer);
+    this.wheelTimer = setTimeout(() => this.#selectRange(this.state.range, false), WHEEL_RESTS_MS);
+    return true;
   }
 
   #renderRange() {
@@ -987,7 +1087,7 @@ export class App {
       '?': () => byId('help-dialog').showModal(),
     };
     // Digits are the tabs from left to right; that of waits is hidden where there are none.
-    const tabs = document.querySelectorAll('[data-view]:not([hidden])');
+    const tabs = buttons('[data-view]:not([hidden])');
     tabs.forEach((tab, index) => {
       actions[index + 1] = () => this.go({ view: tab.dataset.view });
     });

@@ -40,7 +40,7 @@ export function treeRows(laidOut, opened, max = MAX_TREE_ROWS) {
   const rows = [];
   const waiting = childrenOf(laidOut, 0).reverse().map((node) => ({ node, path: `${laidOut.graph.key[node]}` }));
   while (waiting.length > 0 && rows.length < max) {
-    const { node, path } = waiting.pop();
+    const { node, path } = /** @type {{ node: number, path: string }} */ (waiting.pop());
     const isOpen = opened.has(path);
     const hasChildren = laidOut.layout.height[node] > 0;
     rows.push({ node, path, isOpen: isOpen && hasChildren, hasChildren });

@@ -83,8 +83,8 @@ export function instructionRows({ offsets, chainOf, chains, name }) {
 /** Rows of the list of lines: {file} is a heading, {line} an index into the lines, {gap} stands for lines without code. */
 export function lineRows({ lines, files }) {
   const rows = [];
-  let before = null;
   lines.forEach((line, index) => {
+    const before = lines[index - 1] ?? null;
     if (before === null || before.file !== line.file) {
       const isMissing = lines.every((other) => other.file !== line.file || other.text === null);
       rows.push({ file: files[line.file], isMissing });
@@ -92,7 +92,6 @@ export function lineRows({ lines, files }) {
       rows.push({ gap: line.line - before.line - 1 });
     }
     rows.push({ line: index });
-    before = line;
   });
   return rows;
 }

@@ -10,6 +10,17 @@ const CODE_INDENT_PX = 14;
 const FULL_HEAT = 0.3;
 
 export class CodeView {
+  /** @type {any} The function that is shown: an entry of the page's block. */
+  code = null;
+  event = -1;
+  /** @type {any} Its weight. */
+  whole = null;
+  /** @type {any[]} */
+  instructionRows = [];
+  /** @type {any[]} */
+  lineRows = [];
+  chosenLine = -1;
+
   /** `containers` are {lines, instructions, facts}; `on` has status(text). */
   constructor(containers, on) {
     this.facts = containers.facts;

@@ -3,7 +3,10 @@
 // Frames of one category vary a little in hue and lightness by function, so that neighbours stand
 // apart; the text colours keep a contrast of 4.5 and more on all of them.
 
-/** Kinds in the order of the legend: label and hue, saturation, lightness for light and dark. */
+/** @import { Colour, Theme } from './types.d.ts' */
+
+/** Kinds in the order of the legend: label and hue, saturation, lightness for light and dark.
+ *  @type {{ id: string, label: string, light: Colour, dark: Colour }[]} */
 export const KINDS = [
   { id: 'user', label: 'User', light: [27, 92, 72], dark: [21, 58, 36] },
   { id: 'inlined', label: 'User, inlined', light: [49, 88, 72], dark: [43, 58, 27] },
@@ -33,6 +36,7 @@ const BINARY_HUES = [
 /** Binaries that have a colour of their own. */
 export const MAX_COLOURED_BINARIES = BINARY_HUES.length;
 
+/** @type {Record<Theme, any>} */
 const THEMES = {
   light: {
     text: '#1d1a16', fadedFill: 'hsl(36 14% 91%)', fadedText: '#6f6a63', match: 'hsl(312 78% 78%)',
@@ -46,11 +50,13 @@ const THEMES = {
   },
 };
 
-/** The fixed colours of a theme. */
+/** The fixed colours of a theme.
+ *  @param {Theme} theme */
 export function themePaint(theme) {
   return THEMES[theme];
 }
 
+/** @param {string} name */
 function hashName(name) {
   let hash = 2166136261;
   for (let i = 0; i < name.length; i++) {
@@ -59,18 +65,25 @@ function hashName(name) {
   return (hash ^ (hash >>> 15)) >>> 0;
 }
 
+/** @param {Colour} colour */
 function hsl([hue, saturation, lightness]) {
   return `hsl(${hue.toFixed(1)} ${saturation.toFixed(1)}% ${lightness.toFixed(1)}%)`;
 }
 
-/** The colour of one function within its category's colour. */
+/** The colour of one function within its category's colour.
+ *  @param {Colour} base
+ *  @param {string} name */
 export function vary([hue, saturation, lightness], name) {
   const hash = hashName(name);
+  /** @param {number} bits
+   *  @param {number} size */
   const spread = (bits, size) => (((hash >>> bits) & 0xff) / 255 - 0.5) * size;
   return hsl([hue + spread(0, 12), saturation + spread(8, 8), lightness + spread(16, 6)]);
 }
 
-/** Index into KINDS of a function's key. */
+/** Index into KINDS of a function's key.
+ *  @param {string} dsoKind
+ *  @param {{ inlined: boolean, kernel: boolean, folded: boolean }} frame */
 export function kindIndex(dsoKind, { inlined, kernel, folded }) {
   const kind = folded ? 'folded'
     : dsoKind === 'module' ? 'module'
@@ -80,12 +93,18 @@ export function kindIndex(dsoKind, { inlined, kernel, folded }) {
   return index < 0 ? KINDS.findIndex(({ id }) => id === 'unknown') : index;
 }
 
-/** Base colour of a kind. */
+/** Base colour of a kind.
+ *  @param {number} index
+ *  @param {Theme} theme
+ *  @returns {Colour} */
 export function kindColour(index, theme) {
   return KINDS[index][theme];
 }
 
-/** Base colour of the binary of this rank by weight. */
+/** Base colour of the binary of this rank by weight.
+ *  @param {number} rank
+ *  @param {Theme} theme
+ *  @returns {Colour} */
 export function binaryColour(rank, theme) {
   const paint = THEMES[theme];
   if (rank >= BINARY_HUES.length) {
@@ -95,7 +114,38 @@ export function binaryColour(rank, theme) {
   return [hue, paint.binarySaturation, paint.binaryLightness ?? darkLightness];
 }
 
-/** A base colour as CSS. */
+/** Kinds of waits by their classes (crates/whit-page/src/wall.rs has the same). */
+const CLASS_KINDS = /** @type {Record<string, string>} */ ({
+  lock: 'lock', disk: 'io', network: 'io', pipe: 'io', 'page-fault': 'page-fault', sleep: 'sleep', poll: 'poll', queue: 'queue', child: 'queue', join: 'queue',
+});
+
+/** The kind of a class of waits.
+ *  @param {string} name */
+export function waitKind(name) {
+  const id = CLASS_KINDS[name] ?? 'wait';
+  return KINDS.find((kind) => kind.id === id) ?? KINDS[0];
+}
+
+/** A colour of CSS, in one of this page's two forms, as a pixel of a canvas: red in the lowest byte.
+ *  @param {string} css */
+export function packColour(css) {
+  if (css.startsWith('#')) {
+    const [red, green, blue] = [1, 3, 5].map((at) => Number.parseInt(css.slice(at, at + 2), 16));
+    return ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
+  }
+  const [hue, saturation, lightness] = (css.match(/-?[\d.]+/g) ?? []).map(Number);
+  const [light, around] = [lightness / 100, (((hue % 360) + 360) % 360) / 30];
+  const strength = (saturation / 100) * Math.min(light, 1 - light);
+  /** @param {number} offset */
+  const channel = (offset) => {
+    const place = (offset + around) % 12;
+    return Math.round(255 * (light - strength * Math.max(-1, Math.min(place - 3, 9 - place, 1))));
+  };
+  return ((255 << 24) | (channel(4) << 16) | (channel(8) << 8) | channel(0)) >>> 0;
+}
+
+/** A base colour as CSS.
+ *  @param {Colour} base */
 export function cssColour(base) {
   return hsl(base);
 }

@@ -1,9 +1,12 @@
 // Two sides compared: the data block (written by crates/whit-page/src/compare.rs), weights and colours of the graph
 // of both, rows of the table. Knows nothing of the document.
 
-import { addUp, functionOf } from './tree.js';
+import { addUp, functionOf, rowFilter, weighTree } from './tree.js';
+import { functionTotals } from './functions.js';
 import { cleanName } from './names.js';
 import { formatHalf, formatPercent, formatShort } from './format.js';
+
+/** @import { Colour, PageEvent, Rows, Theme } from './types.d.ts' */
 
 /** A change of this part of the mean has the full colour. */
 const FULL_CHANGE = 0.5;
@@ -24,7 +27,7 @@ function cleanRow(row, fn) {
 }
 
 /** The block of the page: its events have sides (the page's events), rows, and rows by function. */
-export function decodeCompare({ diff, events, maxRows }) {
+export function decodeCompare({ diff, events, maxRows, commands, narrowed }) {
   const event = (known, index) => {
     const { sides, functions, leftOff } = events[index];
     const rows = known.rows.map((row, at) => cleanRow(row, functions[at]));
@@ -35,6 +38,8 @@ export function decodeCompare({ diff, events, maxRows }) {
   return {
     ...diff,
     maxRows,
+    commands: commands.map(cleanName),
+    narrowed: narrowed.map(cleanName),
     events: diff.events.map(event),
     warnings: diff.warnings.map(cleanName),
     before: diff.before.map(cleanName),
@@ -48,22 +53,60 @@ export function comparedEvent({ events }, event) {
   return events.find(({ sides }) => sides.includes(event)) ?? events[0];
 }
 
-/** Shares of both sides for each node of a tree, callees included; `weight` is their mean. */
-export function sideShares(tree, rows, sides) {
-  const [before, after] = sides.map((event) => {
+/** Shares of both sides for each node of a tree, callees included; `weight` is their mean. A selection has masks of
+ *  `threads` and `comms`, or null; `wholes` are the events of the sides, whose shares these are, or null for shares of the
+ *  selection.
+ *  @param {any} tree
+ *  @param {Rows} rows
+ *  @param {number[]} sides
+ *  @param {{ threads?: Uint8Array | null, comms?: Uint8Array | null }} selection
+ *  @param {(PageEvent | null)[] | null} wholes */
+export function sideShares(tree, rows, sides, { threads = null, comms = null } = {}, wholes = null) {
+  const [before, after] = sides.map((event, side) => {
     const [samples, period] = [new Float64Array(tree.count), new Float64Array(tree.count)];
+    const selected = rowFilter(rows, { event, threads, comms });
     for (let row = 0; row < rows.node.length; row++) {
-      if (rows.event[row] === event) {
+      if (selected(row)) {
         samples[tree.rowNode[row]] += rows.samples[row];
         period[tree.rowNode[row]] += rows.period[row];
       }
     }
-    const own = period.some((value) => value > 0) ? period : samples;
-    const total = addUp(tree.parent, own);
-    const all = total[0];
+    const isByPeriod = period.some((value) => value > 0);
+    const total = addUp(tree.parent, isByPeriod ? period : samples);
+    const whole = wholes?.[side] ?? null;
+    const all = whole === null ? total[0] : Math.max(total[0], isByPeriod ? whole.period : whole.samples);
     return all > 0 ? total.map((value) => value / all) : total;
   });
   return { before, after, weight: before.map((share, node) => (share + after[node]) / 2) };
+}
+
+/** Percentages of each function on one side: of its own, and with callees. */
+function sidePercents(tree, rows, selection, functionCount) {
+  const weights = weighTree(tree, rows, selection);
+  const isByPeriod = weights.totalPeriod[0] > 0;
+  const all = (isByPeriod ? weights.totalPeriod : weights.totalSamples)[0];
+  const sums = functionTotals(tree, weights, functionCount);
+  const percents = (values) => (all > 0 ? values.map((value) => (value / all) * 100) : values);
+  return isByPeriod ? { self: percents(sums.selfPeriod), total: percents(sums.totalPeriod) }
+    : { self: percents(sums.selfSamples), total: percents(sums.totalSamples) };
+}
+
+/** Rows of the table for a part of the samples, the largest changes of `order` (`self` or `total`) first: shares of the
+ *  part, which nothing has judged. `describe(fn)` gives name and binary. */
+export function partRows(tree, rows, sides, { threads, comms }, order, functionCount, describe) {
+  const [before, after] = sides.map((event) => sidePercents(tree, rows, { event, threads, comms }, functionCount));
+  const judge = (part, fn) => {
+    const [a, b] = [before[part][fn], after[part][fn]];
+    return { before: a, before_plus_minus: null, after: b, after_plus_minus: null, change: b - a, low: NaN, high: NaN, verdict: 'not judged', smallest: NaN };
+  };
+  const found = [];
+  for (let fn = 0; fn < functionCount; fn++) {
+    if (before.total[fn] > 0 || after.total[fn] > 0) {
+      found.push({ fn, ...describe(fn), renamed: null, caller: null, matched: 'same', self: judge('self', fn), total: judge('total', fn) });
+    }
+  }
+  const weight = (row) => row[order].before + row[order].after;
+  return found.sort((a, b) => Math.abs(b[order].change) - Math.abs(a[order].change) || weight(b) - weight(a) || a.fn - b.fn);
 }
 
 /** The change of a share relative to the mean of both sides, from -1 to 1. */
@@ -72,7 +115,10 @@ export function relativeChange(before, after) {
   return sum > 0 ? (after - before) / sum : 0;
 }
 
-/** Colour of a change, as hue, saturation, lightness. */
+/** Colour of a change, as hue, saturation, lightness.
+ *  @param {number} change
+ *  @param {Theme} theme
+ *  @returns {Colour} */
 export function changeColour(change, theme) {
   const strength = Math.min(1, Math.abs(change) / FULL_CHANGE);
   const [from, to] = [NEUTRAL[theme], (change > 0 ? SLOWER : FASTER)[theme]];
@@ -117,7 +163,7 @@ export function verdictShort({ verdict, smallest }, per) {
 }
 
 /** Rows whose names contain a text. */
-export function comparedRows({ rows }, filter) {
+export function comparedRows(rows, filter) {
   const text = filter.toLowerCase();
   const has = ({ name, binary }) => name.toLowerCase().includes(text) || binary.toLowerCase().includes(text);
   return text === '' ? rows : rows.filter((row) => has(row) || (row.renamed !== null && has(row.renamed)));

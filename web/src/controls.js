@@ -5,6 +5,8 @@ import { formatCount, formatPercent, plural } from './format.js';
 import { shortenName } from './names.js';
 import { KINDS, MAX_COLOURED_BINARIES, binaryColour, cssColour, kindColour } from './colors.js';
 
+/** @import { Colour, Theme } from './types.d.ts' */
+
 /** Entries that a selector lists at most; the chosen one is always listed. */
 const MAX_OPTIONS = 2000;
 
@@ -26,13 +28,17 @@ function fillSelect(select, all, options, chosen) {
   select.disabled = known.length === 0 || (all === null && known.length < 2);
 }
 
-/** Fills a selector whose choices never change. */
+/** Fills a selector whose choices never change.
+ *  @param {HTMLSelectElement} select
+ *  @param {{ value: string, text: string }[]} options */
 export function fillChoice(select, options) {
   select.replaceChildren(...options.map(({ value, text }) => el('option', { value }, text)));
   select.disabled = options.length < 2;
 }
 
-/** Fills the legend of the strip of time. */
+/** Fills the legend of the strip of time.
+ *  @param {HTMLElement} container
+ *  @param {{ label: string, colour: string }[]} series */
 export function renderSeries(container, series) {
   container.replaceChildren(...series.filter(({ label }) => label !== '').map(({ label, colour }) => {
     const swatch = el('span', { class: 'swatch', 'aria-hidden': 'true' });
@@ -82,7 +88,11 @@ function categoryLabel(model, category, colour) {
   return [dso.name, dso.path];
 }
 
-/** Base colour of a category. */
+/** Base colour of a category.
+ *  @param {number} category
+ *  @param {string} colour
+ *  @param {Theme} theme
+ *  @returns {Colour} */
 export function categoryColour(category, colour, theme) {
   return colour === 'kind' ? kindColour(category, theme) : binaryColour(category, theme);
 }

@@ -2,6 +2,8 @@
 
 import { cleanName } from './names.js';
 
+/** @import { PageEvent, Profile } from './types.d.ts' */
+
 /** Layout that this page reads. */
 const LAYOUT = 2;
 
@@ -9,6 +11,7 @@ export const FRAME_INLINED = 1;
 export const FRAME_KERNEL = 2;
 export const FRAME_FOLDED = 4;
 
+/** @param {string} text */
 export function base64Bytes(text) {
   const binary = atob(text);
   const bytes = new Uint8Array(binary.length);
@@ -18,7 +21,11 @@ export function base64Bytes(text) {
   return bytes;
 }
 
-/** Numbers of a column of LEB128 bytes in base64, into an array of `Type`. */
+/** Numbers of a column of LEB128 bytes in base64, into an array of `Type`.
+ *  @template {Float64Array | Int32Array | Uint32Array | Uint8Array} N
+ *  @param {string} text
+ *  @param {new (count: number) => N} Type
+ *  @returns {N} */
 export function plainColumn(text, Type) {
   const bytes = base64Bytes(text);
   let count = 0;
@@ -39,7 +46,8 @@ export function plainColumn(text, Type) {
   return values;
 }
 
-/** Numbers of a column of zigzag differences. */
+/** Numbers of a column of zigzag differences.
+ *  @param {string} text */
 export function deltaColumn(text) {
   const zigzag = plainColumn(text, Float64Array);
   const values = new Int32Array(zigzag.length);
@@ -51,6 +59,7 @@ export function deltaColumn(text) {
   return values;
 }
 
+/** @param {any} frames */
 function decodeFrames(frames) {
   const file = plainColumn(frames.file, Int32Array);
   return {
@@ -61,6 +70,7 @@ function decodeFrames(frames) {
   };
 }
 
+/** @param {any} nodes */
 function decodeNodes(nodes) {
   const parent = plainColumn(nodes.up, Int32Array);
   for (let i = 0; i < parent.length; i++) {
@@ -69,6 +79,7 @@ function decodeNodes(nodes) {
   return { parent, frame: deltaColumn(nodes.frame) };
 }
 
+/** @param {any} rows */
 function decodeRows(rows) {
   return {
     event: deltaColumn(rows.event),
@@ -83,14 +94,18 @@ function decodeRows(rows) {
   };
 }
 
-/** The recording's description of itself, each text of it cleaned. */
+/** The recording's description of itself, each text of it cleaned.
+ *  @param {any} recording */
 function decodeRecording(recording) {
+  /** @param {unknown} value */
   const clean = (value) => (typeof value === 'string' ? cleanName(value) : value);
   const entries = Object.entries(recording).map(([name, value]) => [name, clean(value)]);
   return { ...Object.fromEntries(entries), cmdline: recording.cmdline.map(cleanName) };
 }
 
-/** The profile out of the parsed JSON block: the one place where texts of the recording enter the page. */
+/** The profile out of the parsed JSON block: the one place where texts of the recording enter the page.
+ *  @param {any} page
+ *  @returns {Profile} */
 export function decodeProfile(page) {
   if (page.layout !== LAYOUT) {
     throw new Error(`the page's data have layout ${page.layout}, its script reads ${LAYOUT}`);
@@ -102,9 +117,9 @@ export function decodeProfile(page) {
     warnings: page.warnings.map(cleanName),
     comms: page.comms.map(cleanName),
     cgroups: page.cgroups.map(cleanName),
-    events: page.events.map((event) => ({ ...event, name: cleanName(event.name) })),
-    threads: page.threads.map(([pid, tid, comm]) => ({ pid, tid, comm })),
-    dsos: page.dsos.map(([path, name, buildId, kind]) => (
+    events: page.events.map((/** @type {PageEvent} */ event) => ({ ...event, name: cleanName(event.name) })),
+    threads: page.threads.map((/** @type {number[]} */ [pid, tid, comm]) => ({ pid, tid, comm })),
+    dsos: page.dsos.map((/** @type {string[]} */ [path, name, buildId, kind]) => (
       { path: cleanName(path), name: cleanName(name), buildId, kind })),
     files: page.files.map(cleanName),
     functions: {

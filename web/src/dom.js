@@ -1,5 +1,7 @@
 // Elements without markup: text goes in as text nodes alone, so no name can become an element.
 
+/** @import { PageElements } from './types.d.ts' */
+
 /** A new element with attributes (`class`, `data-…`, `aria-…`; `onclick` and the like as
  *  listeners) and children (elements or text). */
 export function el(tag, attributes = {}, ...children) {
@@ -15,14 +17,45 @@ export function el(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** The element of the template with this id. */
+/** The element of the template with this id.
+ *  @template {string} K
+ *  @param {K} id
+ *  @returns {PageElements[K]} */
 export function byId(id) {
-  return document.getElementById(id);
+  const element = document.getElementById(id);
+  if (element === null) {
+    throw new Error(`the page has no element ${id}`);
+  }
+  return /** @type {any} */ (element);
+}
+
+/** All elements that a selector finds, in their order.
+ *  @param {string} selector
+ *  @returns {HTMLButtonElement[]} */
+export function buttons(selector) {
+  return [...document.querySelectorAll(selector)].map((found) => /** @type {HTMLButtonElement} */ (found));
+}
+
+/** The button that chooses a value: `data-view=graph`.
+ *  @param {string} choice */
+export function choiceButton(choice) {
+  return buttons(`[data-${choice}]`)[0];
 }
 
 /** A button with a text. */
 export function button(text, onclick, attributes = {}) {
   return el('button', { type: 'button', onclick, ...attributes }, text);
+}
+
+/** The context of a canvas without transparency.
+ *  @param {HTMLCanvasElement} canvas
+ *  @returns {CanvasRenderingContext2D} */
+export function context2d(canvas) {
+  const context = canvas.getContext('2d', { alpha: false });
+  if (context === null) {
+    throw new Error('this browser draws on no canvas');
+  }
+  return context;
 }
 
 /** Marks one of several buttons as the chosen one. */

@@ -6,6 +6,7 @@ const TAIL = 0.025;
 /** Fewer degrees of freedom tell nothing of an error. */
 const MIN_FREEDOM = 0.5;
 
+/** @param {number} x */
 function logGamma(x) {
   // Lanczos' approximation, to 15 digits.
   const terms = [76.18009172947146, -86.50532032941677, 24.01409824083091, -1.231739572450155, 1.208650973866179e-3, -5.395239384953e-6];
@@ -14,9 +15,13 @@ function logGamma(x) {
   return (x + 0.5) * Math.log(t) - t + Math.log((2.5066282746310005 * sum) / x);
 }
 
-/** The continued fraction of the incomplete beta function. */
+/** The continued fraction of the incomplete beta function.
+ *  @param {number} a
+ *  @param {number} b
+ *  @param {number} x */
 function betaFraction(a, b, x) {
   const tiny = 1e-300;
+  /** @param {number} value */
   const guard = (value) => (Math.abs(value) < tiny ? tiny : value);
   let c = 1;
   let d = 1 / guard(1 - ((a + b) * x) / (a + 1));
@@ -37,7 +42,9 @@ function betaFraction(a, b, x) {
   return h;
 }
 
-/** Probability that Student's t with these degrees of freedom exceeds `t` > 0. */
+/** Probability that Student's t with these degrees of freedom exceeds `t` > 0.
+ *  @param {number} t
+ *  @param {number} freedom */
 function upperTail(t, freedom) {
   const [a, b, x] = [freedom / 2, 0.5, freedom / (freedom + t * t)];
   const front = Math.exp(logGamma(a + b) - logGamma(a) - logGamma(b) + a * Math.log(x) + b * Math.log1p(-x));
@@ -45,7 +52,8 @@ function upperTail(t, freedom) {
   return beta / 2;
 }
 
-/** The t that is exceeded in 2.5 % of all cases. */
+/** The t that is exceeded in 2.5 % of all cases.
+ *  @param {number} freedom */
 export function studentQuantile(freedom) {
   let [low, high] = [1e-9, 1];
   while (upperTail(high, freedom) > TAIL && high < 1e12) {
@@ -58,7 +66,8 @@ export function studentQuantile(freedom) {
   return (low + high) / 2;
 }
 
-/** Blocks with these weights, for ratios to their sum; null where they tell nothing of an error. */
+/** Blocks with these weights, for ratios to their sum; null where they tell nothing of an error.
+ *  @param {Float64Array} weights */
 export function blocksOf(weights) {
   const total = weights.reduce((sum, weight) => sum + weight, 0);
   const freedom = 1 / weights.reduce((sum, weight) => sum + (weight / total) ** 2, 0) - 1;
@@ -73,11 +82,18 @@ export function blocksOf(weights) {
 
 /** Ratios of many quantities to the blocks' weight, and half of their 95 % intervals. */
 export class Ratios {
+  /** @param {any} blocks
+   *  @param {number} count */
   constructor(blocks, count) {
     this.blocks = blocks;
-    [this.sum, this.squares, this.products] = [0, 0, 0].map(() => new Float64Array(count));
+    this.sum = new Float64Array(count);
+    this.squares = new Float64Array(count);
+    this.products = new Float64Array(count);
   }
 
+  /** @param {number} block
+   *  @param {number} index
+   *  @param {number} value */
   add(block, index, value) {
     const { weights, factors } = this.blocks;
     this.sum[index] += value;
@@ -85,7 +101,8 @@ export class Ratios {
     this.products[index] += factors[block] * value * weights[block];
   }
 
-  /** Half of the interval of a quantity's share. */
+  /** Half of the interval of a quantity's share.
+   *  @param {number} index */
   half(index) {
     const { total, squares, t } = this.blocks;
     const share = this.sum[index] / total;

@@ -6,7 +6,8 @@ import {
   formatBytes, formatCount, formatDate, formatDuration, formatPercent, formatPeriod, plural,
 } from './format.js';
 
-/** The loss figures: label, value, true where something is missing, explanation. */
+/** The loss figures: label, value, true where something is missing, explanation.
+ *  @returns {[string, string, boolean, string][]} */
 export function lossFigures(profile) {
   const { losses, events } = profile;
   const byEvent = events.reduce((sum, event) => sum + event.lostSamples, 0);

@@ -1,12 +1,14 @@
 // A flame graph on a canvas: draws the visible part, answers pointer and keys.
 //
 // The canvas is as large as the visible part and stays in place while its scroller moves; only
-// frames in view are visited. Frames narrower than a pixel are drawn together as one.
+// frames in view are visited. Frames of a few pixels are drawn as pixels, row by row.
 
 import { findInRow, heaviestChild, neighbour, nodeAt, rowCount } from './layout.js';
 import { isInlined } from './tree.js';
 import { shortenName } from './names.js';
-import { el } from './dom.js';
+import { context2d, el } from './dom.js';
+import { packColour } from './colors.js';
+import { PixelRows } from './pixelrows.js';
 
 const ROW_PX = 19;
 const FONT = '12px ui-monospace, "SF Mono", "Cascadia Mono", "DejaVu Sans Mono", Menlo, Consolas, monospace';
@@ -14,13 +16,17 @@ const PADDING_PX = 5;
 const HATCH_PX = 6;
 /** Narrower frames bear no name. */
 const MIN_TEXT_PX = 26;
-/** Narrower frames are drawn together with their neighbours. */
-const MIN_FRAME_PX = 0.75;
+/** Narrower frames are drawn as pixels. */
+const MIN_WIDE_PX = 4;
 const ZOOM_MS = 160;
 /** Rows kept in view around the zoomed node. */
 const CONTEXT_ROWS = 4;
 
 export class FlameGraph {
+  width = 0;
+  height = 0;
+  viewHeight = 0;
+
   /** `scroller` is the element that scrolls; `on` has zoom(node), hover(node, event), menu(node,
    *  x, y), current(node), open(node), key(event). */
   constructor(scroller, on) {
@@ -31,7 +37,12 @@ export class FlameGraph {
     this.currentOutline = el('div', { class: 'outline current', hidden: true });
     this.spacer = el('div', { class: 'spacer' }, this.canvas, this.hoverOutline, this.currentOutline);
     scroller.append(this.spacer);
-    this.context = this.canvas.getContext('2d', { alpha: false });
+    this.context = context2d(this.canvas);
+    this.narrow = new PixelRows();
+    /** Colours of CSS as pixels have them. */
+    this.packedColours = new Map();
+    /** Colours of keys in the picture that is painted. */
+    this.keyStyles = new Map();
     this.data = null;
     this.hovered = -1;
     this.current = -1;
@@ -84,11 +95,13 @@ export class FlameGraph {
     const still = window.matchMedia('(prefers-reduced-motion: reduce)').matches;
     this.motion = animate && before !== null && !still
       ? { from: before, to, start: performance.now() } : { from: to, to, start: 0 };
-    this.#resize();
+    const [isPainted, scrolled] = [this.#resize(), this.scroller.scrollTop];
     if (movedZoom) {
       this.#scrollToZoom();
     }
-    this.repaint();
+    if (!isPainted || animate || this.scroller.scrollTop !== scrolled) {
+      this.repaint();
+    }
   }
 
   #target() {
@@ -110,9 +123,10 @@ export class FlameGraph {
     return Math.min(rowCount(layout), graph.depth[zoom] + layout.height[zoom] + 1);
   }
 
+  /** Fits the canvas to the visible part; true where that changed it, and painted it anew. */
   #resize() {
     if (this.data === null || this.scroller.clientWidth === 0) {
-      return;
+      return false;
     }
     this.width = this.scroller.clientWidth;
     this.viewHeight = this.scroller.clientHeight;
@@ -127,7 +141,9 @@ export class FlameGraph {
       this.canvas.style.height = `${this.viewHeight}px`;
       // A canvas that changes size is empty: paint at once, or it flickers.
       this.#paint();
+      return true;
     }
+    return false;
   }
 
   #rowTop(row) {
@@ -171,13 +187,20 @@ export class FlameGraph {
     context.fillRect(0, 0, this.width, this.viewHeight);
     const [from, to] = this.#range();
     const scale = to > from ? this.width / (to - from) : 0;
-    const labels = [];
+    const topOf = (row) => this.#rowTop(row) - this.scroller.scrollTop;
+    const inView = [];
     for (let row = this.data.base; row < this.#rows(); row++) {
-      const top = this.#rowTop(row) - this.scroller.scrollTop;
-      if (top < this.viewHeight && top + ROW_PX > 0 && scale > 0) {
-        this.#paintRow(row, top, from, to, scale, labels);
+      if (topOf(row) < this.viewHeight && topOf(row) + ROW_PX > 0 && scale > 0) {
+        inView.push(row);
       }
     }
+    const wide = [];
+    this.keyStyles.clear();
+    this.narrow.begin(this.canvas.width, inView.length, this.#packed(this.data.paint.gap));
+    inView.forEach((row, line) => this.#paintRow(row, line, from, to, scale, wide));
+    this.narrow.draw(context, (line) => Math.round(topOf(inView[line]) * ratio), Math.round((ROW_PX - 1) * ratio));
+    const labels = [];
+    wide.forEach(({ node, left, right, row }) => this.#paintFrame(node, left, right, topOf(row), labels));
     this.#paintLabels(labels);
     if (this.#rows() <= this.data.base) {
       this.#paintNothing();
@@ -188,10 +211,10 @@ export class FlameGraph {
     }
   }
 
-  #paintRow(row, top, from, to, scale, labels) {
+  /** Narrow frames become pixels; the others are added to `wide`. */
+  #paintRow(row, line, from, to, scale, wide) {
     const { layout, weight } = this.data;
     const end = layout.rowStart[row + 1];
-    let run = null;
     for (let at = findInRow(layout, row, from); at < end; at++) {
       const node = layout.order[at];
       if (layout.x[node] >= to) {
@@ -199,36 +222,52 @@ export class FlameGraph {
       }
       const left = Math.max(0, (layout.x[node] - from) * scale);
       const right = Math.min(this.width, (layout.x[node] + weight[node] - from) * scale);
-      if (right - left >= MIN_FRAME_PX) {
-        run = this.#endRun(run, top);
-        this.#paintFrame(node, left, right, top, labels);
-      } else if (right > 0) {
-        run = this.#extendRun(run, node, left, right, top);
+      if (right - left >= MIN_WIDE_PX || this.#hasMarks(node, right - left)) {
+        wide.push({ node, left, right, row });
+      } else if (right > left) {
+        this.#addNarrow(line, node, left, right);
       }
     }
-    this.#endRun(run, top);
   }
 
-  /** Adds a frame below a pixel to the run that it adjoins; a match colours the whole run. */
-  #extendRun(run, node, left, right, top) {
-    const style = this.#style(node);
-    if (run !== null && left - run.right < 0.5 && run.right - run.left < 3) {
-      run.right = Math.max(run.right, right);
-      run.style = style.match ? style : run.style;
-      return run;
-    }
-    this.#endRun(run, top);
-    return { left, right, style };
+  /** True where a frame is hatched or outlined. */
+  #hasMarks(node, width) {
+    const { graph, hatched, outlined } = this.data;
+    const key = graph.key[node];
+    return key >= 0 && ((width > 2 && hatched?.(node)) || outlined?.(key));
   }
 
-  #endRun(run, top) {
-    if (run !== null) {
-      this.context.fillStyle = run.style.fill;
-      this.context.globalAlpha = Math.min(1, Math.max(0.25, run.right - run.left));
-      this.context.fillRect(run.left, top, Math.max(0.75, run.right - run.left - 0.25), ROW_PX - 1);
-      this.context.globalAlpha = 1;
+  #addNarrow(line, node, left, right) {
+    const ratio = this.canvas.width / this.width;
+    const { colour, match } = this.#narrowStyle(node);
+    // Frames of more than two pixels have a gap behind them.
+    const end = right - (right - left > 2 ? 1 : 0);
+    if (match) {
+      this.narrow.addMark(line, left * ratio, end * ratio, colour);
+    } else {
+      this.narrow.add(line, left * ratio, end * ratio, colour);
     }
-    return null;
+  }
+
+  /** Colour of a narrow frame; in most graphs frames of one key have one colour, which is looked up once a picture. */
+  #narrowStyle(node) {
+    const key = this.data.fillNode === undefined ? this.data.graph.key[node] : -1;
+    let style = key < 0 ? undefined : this.keyStyles.get(key);
+    if (style === undefined) {
+      const { fill, match } = this.#style(node);
+      style = { colour: this.#packed(fill), match };
+      this.keyStyles.set(key, style);
+    }
+    return style;
+  }
+
+  #packed(css) {
+    let colour = this.packedColours.get(css);
+    if (colour === undefined) {
+      colour = packColour(css);
+      this.packedColours.set(css, colour);
+    }
+    return colour;
   }
 
   #style(node) {

@@ -3,13 +3,20 @@
 import { addUp, functionOf } from './tree.js';
 import { outermostNodes } from './invert.js';
 
+/** @import { Graph, Tree, Weights } from './types.d.ts' */
+
 /** Self and total of each function; a stack counts once for a function, however often it is on
- *  it. */
+ *  it.
+ *  @param {Tree} tree
+ *  @param {Weights} weights
+ *  @param {number} functionCount */
 export function functionTotals(tree, weights, functionCount) {
-  const sums = {};
-  for (const name of ['selfSamples', 'selfPeriod', 'totalSamples', 'totalPeriod']) {
-    sums[name] = new Float64Array(functionCount);
-  }
+  const sums = {
+    selfSamples: new Float64Array(functionCount),
+    selfPeriod: new Float64Array(functionCount),
+    totalSamples: new Float64Array(functionCount),
+    totalPeriod: new Float64Array(functionCount),
+  };
   for (let node = 1; node < tree.count; node++) {
     const fn = functionOf(tree.key[node]);
     sums.selfSamples[fn] += weights.selfSamples[node];
@@ -22,7 +29,10 @@ export function functionTotals(tree, weights, functionCount) {
   return sums;
 }
 
-/** Self weight by key. */
+/** Self weight by key.
+ *  @param {Tree} tree
+ *  @param {Float64Array} self
+ *  @param {number} functionCount */
 export function selfByKey(tree, self, functionCount) {
   const sums = new Float64Array(functionCount * 2);
   for (let node = 1; node < tree.count; node++) {
@@ -31,7 +41,12 @@ export function selfByKey(tree, self, functionCount) {
   return sums;
 }
 
-/** The callees of a function: the subtrees of its outermost frames, merged; node 0 is the function. */
+/** The callees of a function: the subtrees of its outermost frames, merged; node 0 is the function.
+ *  @param {Tree} tree
+ *  @param {Weights} weights
+ *  @param {number} fn
+ *  @param {number} functionCount
+ *  @returns {Graph} */
 export function calleesGraph(tree, weights, fn, functionCount) {
   const keyCount = functionCount * 2;
   const mapped = new Int32Array(tree.count).fill(-1);
@@ -70,7 +85,9 @@ export function calleesGraph(tree, weights, fn, functionCount) {
     selfSamples: Float64Array.from(selfSamples),
     selfPeriod: Float64Array.from(selfPeriod),
   };
-  graph.totalSamples = addUp(graph.parent, graph.selfSamples.slice());
-  graph.totalPeriod = addUp(graph.parent, graph.selfPeriod.slice());
-  return graph;
+  return {
+    ...graph,
+    totalSamples: addUp(graph.parent, graph.selfSamples.slice()),
+    totalPeriod: addUp(graph.parent, graph.selfPeriod.slice()),
+  };
 }

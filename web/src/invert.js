@@ -7,6 +7,8 @@
 
 import { ALL } from './tree.js';
 
+/** @import { Graph, Tree, Weights } from './types.d.ts' */
+
 /** Nodes that an inverted graph has at most. */
 export const MAX_INVERTED_NODES = 400_000;
 
@@ -14,11 +16,14 @@ export const MAX_INVERTED_NODES = 400_000;
 const SMALLEST_SHARE = 1 / 16384;
 
 class Growing {
+  /** @param {any} Type */
   constructor(Type) {
     this.Type = Type;
     this.array = new Type(1024);
   }
 
+  /** @param {number} index
+   *  @param {number} value */
   set(index, value) {
     if (index >= this.array.length) {
       const larger = new this.Type(this.array.length * 2);
@@ -31,6 +36,10 @@ class Growing {
 
 /** Stacks to invert, and where each one's next frame is. */
 class Stacks {
+  /** @param {Tree} tree
+   *  @param {ArrayLike<number>} cursors
+   *  @param {ArrayLike<number>} samples
+   *  @param {ArrayLike<number>} period */
   constructor(tree, cursors, samples, period) {
     this.tree = tree;
     this.cursor = Int32Array.from(cursors);
@@ -106,20 +115,26 @@ class Stacks {
 
 /** Grows the graph of `stacks` below a node for all of them. */
 class Inversion {
+  /** @param {Stacks} stacks
+   *  @param {{ path: readonly number[], byPeriod: boolean }} options */
   constructor(stacks, { path, byPeriod }) {
     this.stacks = stacks;
     this.path = path;
     this.byPeriod = byPeriod;
     this.count = 0;
     this.cut = false;
-    for (const name of ['parent', 'key', 'depth', 'from', 'to', 'onPath']) {
-      this[name] = new Growing(Int32Array);
-    }
-    for (const name of ['totalSamples', 'totalPeriod']) {
-      this[name] = new Growing(Float64Array);
-    }
+    this.parent = new Growing(Int32Array);
+    this.key = new Growing(Int32Array);
+    this.depth = new Growing(Int32Array);
+    this.from = new Growing(Int32Array);
+    this.to = new Growing(Int32Array);
+    this.onPath = new Growing(Int32Array);
+    this.totalSamples = new Growing(Float64Array);
+    this.totalPeriod = new Growing(Float64Array);
   }
 
+  /** @param {number} parent
+   *  @param {any} part */
   add(parent, part) {
     const node = this.count++;
     const depth = parent < 0 ? 0 : this.depth.array[parent] + 1;
@@ -137,6 +152,7 @@ class Inversion {
     return node;
   }
 
+  /** @param {number} node */
   weight(node) {
     return (this.byPeriod ? this.totalPeriod : this.totalSamples).array[node];
   }
@@ -163,6 +179,7 @@ class Inversion {
   }
 
   graph() {
+    /** @param {Growing} growing */
     const of = (growing) => growing.array.slice(0, this.count);
     return {
       count: this.count,
@@ -206,14 +223,21 @@ function nodesWhere(count, test) {
 }
 
 /** All stacks from the leaf up. `path` leads to the zoomed node; with `byPeriod`, periods decide on
- * size, else samples. */
+ * size, else samples.
+ *  @param {Tree} tree
+ *  @param {Weights} weights
+ *  @returns {Graph} */
 export function bottomUpGraph(tree, weights, { path = [], byPeriod = true } = {}) {
   const starts = nodesWhere(tree.count, (n) => weights.selfSamples[n] > 0 || weights.selfPeriod[n] > 0);
   const { selfSamples, selfPeriod } = weights;
   return invert(tree, starts, (node) => node, selfSamples, selfPeriod, { path, byPeriod, rootKey: ALL });
 }
 
-/** The callers of a function, from its outermost frames up; node 0 is the function. */
+/** The callers of a function, from its outermost frames up; node 0 is the function.
+ *  @param {Tree} tree
+ *  @param {Weights} weights
+ *  @param {number} fn
+ *  @returns {Graph} */
 export function callersGraph(tree, weights, fn, { path = [], byPeriod = true } = {}) {
   const starts = outermostNodes(tree, weights, fn);
   const { totalSamples, totalPeriod } = weights;
@@ -221,7 +245,10 @@ export function callersGraph(tree, weights, fn, { path = [], byPeriod = true } =
   return invert(tree, starts, (node) => tree.parent[node], totalSamples, totalPeriod, options);
 }
 
-/** Nodes of the function that have samples and no other frame of it further out. */
+/** Nodes of the function that have samples and no other frame of it further out.
+ *  @param {Tree} tree
+ *  @param {Weights} weights
+ *  @param {number} fn */
 export function outermostNodes(tree, weights, fn) {
   return nodesWhere(tree.count, (node) => node > 0 && tree.key[node] >> 1 === fn
     && tree.outermost[node] === 1 && (weights.totalSamples[node] > 0 || weights.totalPeriod[node] > 0));

@@ -5,15 +5,22 @@ import { formatCount, formatDuration, plural } from './format.js';
 import { RowList } from './rowlist.js';
 import { MAX_LONGEST, longestWaits } from './switches.js';
 
+/** @import { TimelineData } from './types.d.ts' */
+
 const WAIT_COLUMNS = [['Began', 'time'], ['Lasted', 'time'], ['Thread', 'thread'], ['Kind', 'kind'], ['Call chain', 'chain'], ['Woken by', 'waker']];
 
-/** The waker of a wait, in words. */
+/** The waker of a wait, in words.
+ *  @param {TimelineData} timeline
+ *  @param {number} span */
 export function wakerName({ wakers, waker }, span) {
   return waker[span] > 0 ? wakers.names[wakers.name[waker[span] - 1]] : '';
 }
 
 export class LongestWaits {
-  /** `on` has choose(span) and range(from, to). */
+  /** `on` has choose(span) and range(from, to).
+   *  @param {HTMLElement} container
+   *  @param {TimelineData} timeline
+   *  @param {any} on */
   constructor(container, timeline, on) {
     this.timeline = timeline;
     this.on = on;

@@ -7,9 +7,14 @@ import { byId, el } from './dom.js';
 
 async function start() {
   try {
-    const profile = decodeProfile(JSON.parse(byId('profile').textContent));
+    const columns = byId('moments').textContent ?? '';
+    // The browser inflates these while the profile is decoded here.
+    const inflated = columns === '' ? null : inflateText(columns);
+    // The failure comes with the bytes, below.
+    inflated?.catch(() => {});
+    const profile = decodeProfile(JSON.parse(byId('profile').textContent ?? ''));
     if (profile.moments !== null) {
-      profile.moments = decodeMoments(profile.moments, await inflateText(byId('moments').textContent));
+      profile.moments = decodeMoments(profile.moments, await (inflated ?? new Uint8Array()));
     }
     const app = new App(profile);
     // Tests and benchmarks wait for this.
@@ -17,7 +22,7 @@ async function start() {
     return app;
   } catch (error) {
     // A page that was cut on its way says so instead of staying blank.
-    document.querySelector('main').replaceChildren(
+    document.querySelector('main')?.replaceChildren(
       el('div', { class: 'empty' }, el('h2', {}, 'This page cannot be shown'), el('p', {}, String(error))),
     );
     throw error;

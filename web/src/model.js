@@ -15,6 +15,9 @@ import { layoutGraph } from './layout.js';
 import { compileQuery, matchFunctions, matchedWeight } from './search.js';
 import { KINDS, MAX_COLOURED_BINARIES, kindIndex } from './colors.js';
 import { isWallEvent, plural } from './format.js';
+import { waitFrameName, waitPart, waitSums, waitTree } from './waittree.js';
+
+/** @import { LaidOut, Moments, PageEvent, Profile, Rows, SampleChoice, Source, State, TimeRange, Tree, Weights } from './types.d.ts' */
 
 /** An eighth of a pixel at 4096. */
 const UNSEEN_SHARE = 1 / 32768;
@@ -22,7 +25,44 @@ const UNSEEN_SHARE = 1 / 32768;
 /** Source lines that a tooltip names at most. */
 const MAX_LINES = 3;
 
+const NO_WEIGHTS = new Float64Array();
+
 export class Model {
+  /** @type {{ key: string, tree: Tree }[]} The tree with groups at its root, and that after each transform. */
+  trees = [];
+  /** @type {PageEvent} */
+  event = { name: '', samples: 0, period: 0, lostSamples: 0 };
+  /** @type {SampleChoice} */
+  selection = { event: 0, threads: null, comms: null };
+  filterKey = '';
+  byPeriod = false;
+  total = 0;
+  root = '';
+  /** @type {Int32Array} The group of each row. */
+  groupOf = new Int32Array();
+  /** @type {TimeRange | null} */
+  range = null;
+  /** @type {TimeRange | null} The same as buckets, where the page has moments. */
+  buckets = null;
+  /** @type {{ rows: Rows, moments: Moments } | null} */
+  byCpu = null;
+  /** @type {Tree} The tree of the selection's transforms. */
+  tree;
+  /** @type {Rows} Rows of all of the time, told apart by CPU where CPUs are the root. */
+  allRows;
+  /** @type {Moments | null} Their moments. */
+  allMoments;
+  /** @type {Rows} Rows with the weights that they have in the range. */
+  rows;
+  /** @type {Weights} */
+  weights = { selfSamples: NO_WEIGHTS, selfPeriod: NO_WEIGHTS, totalSamples: NO_WEIGHTS, totalPeriod: NO_WEIGHTS };
+  /** @type {Int32Array} Ranks of binaries by their own samples. */
+  binaryRank;
+  /** @type {string[]} Names of functions, libraries and groups. */
+  names;
+
+  /** @param {Profile} profile
+   *  @param {Source} source */
   constructor(profile, source = sourceOf(profile)) {
     this.profile = profile;
     this.source = source;
@@ -31,10 +71,17 @@ export class Model {
     // Behind the functions stand made-up ones: a collapsed library, then the groups at the root.
     this.libraryCount = profile.dsos.length;
     this.realNames = [...profile.functions.names, ...profile.dsos.map((dso) => dso.name)];
+    this.names = this.realNames;
+    this.binaryRank = new Int32Array(profile.dsos.length);
     this.base = mergeTree(profile);
+    this.tree = this.base;
+    [this.rows, this.allRows, this.allMoments] = [profile.rows, profile.rows, this.moments];
     this.groupings = usefulGroupings(profile);
     this.cache = new Map();
     this.selectionKey = '';
+    /** Kind of each key, as an index into KINDS. */
+    this.functionKind = new Uint8Array((this.functionCount + this.libraryCount) * 2);
+    this.foldedKey = -2;
     this.#plant('none');
     this.#classify();
     this.#rankBinaries();
@@ -43,8 +90,6 @@ export class Model {
   /** Kind and flags of each key, from the frames that have it. */
   #classify() {
     const { frames, functions, dsos } = this.profile;
-    this.functionKind = new Uint8Array((this.functionCount + this.libraryCount) * 2);
-    this.foldedKey = -2;
     frameKeys(frames).forEach((key, frame) => {
       const flags = frames.flags[frame];
       const folded = (flags & FRAME_FOLDED) !== 0;
@@ -73,13 +118,13 @@ export class Model {
       }
     }
     this.binaryOrder = [...dsos.keys()].sort((a, b) => samples[b] - samples[a] || a - b);
-    this.binaryRank = new Int32Array(dsos.length);
     this.binaryOrder.forEach((dso, rank) => {
       this.binaryRank[dso] = rank;
     });
   }
 
-  /** Takes over what the state selects; true where that changed anything. */
+  /** Takes over what the state selects; true where that changed anything.
+   *  @param {State} state */
   select(state) {
     const { event, pid, tid, comm, weight, range, root, transforms } = state;
     const selectionKey = JSON.stringify([event, pid, tid, comm, weight, range, root, transforms, this.source.origin(range ?? null)]);
@@ -132,8 +177,23 @@ export class Model {
     this.tree = this.trees[0].tree;
   }
 
+  /** The moments of the rows.
+   *  @returns {Moments} */
+  #timed() {
+    if (this.allMoments === null) {
+      throw new Error('this page has no times');
+    }
+    return this.allMoments;
+  }
+
+  /** The buckets of the range.
+   *  @returns {TimeRange} */
+  #bucketRange() {
+    return this.buckets ?? [0, this.#timed().buckets];
+  }
+
   splitByCpu() {
-    this.byCpu ??= rowsByCpu(this.profile.rows, this.moments);
+    this.byCpu ??= rowsByCpu(this.profile.rows, this.#timed());
     return this.byCpu;
   }
 
@@ -156,11 +216,17 @@ export class Model {
     this.tree = this.trees[transforms.length].tree;
   }
 
-  /** Rows with the weights that they have in a range of time. */
+  /** Rows with the weights that they have in a range of time.
+   *  @param {TimeRange | null} range */
   #cutRange(range) {
-    this.buckets = this.moments === null ? null : bucketsOf(this.allMoments, range ?? [0, this.moments.spanNs + 1]);
-    this.rows = range === null || this.moments === null ? this.allRows
-      : { ...this.allRows, ...this.source.rowSums(this.allMoments, this.allRows.node.length, range, this.buckets) };
+    this.range = this.moments === null ? null : range;
+    const { allMoments: moments, allRows: rows } = this;
+    if (moments === null) {
+      [this.buckets, this.rows] = [null, rows];
+      return;
+    }
+    this.buckets = bucketsOf(moments, range ?? [0, moments.spanNs + 1]);
+    this.rows = range === null ? rows : { ...rows, ...this.source.rowSums(moments, rows.node.length, range, this.buckets) };
   }
 
   /** Key of the made-up function for a collapsed library. */
@@ -200,6 +266,7 @@ export class Model {
     return value;
   }
 
+  /** @returns {LaidOut} */
   #laidOut(graph, least = 0) {
     const weight = this.weightsOf(graph);
     return { graph, weight, layout: layoutGraph(graph, weight, this.foldedKey, least) };
@@ -260,6 +327,38 @@ export class Model {
       const weight = matchedWeight(this.tree, this.weightsOf(this.weights), functions);
       return { functions, weight, share: this.total > 0 ? weight / this.total : 0, error: query.error };
     });
+  }
+
+  /** The call tree of waits in the selection and its range, from one end; null where the page has no event for them.
+   *  `lanes` marks the selected ones, `within` is the range in their time. */
+  waitTree(timeline, lanes, within, direction) {
+    const event = this.profile.events.findIndex(({ name }) => isWallEvent(name));
+    if (event < 0) {
+      return null;
+    }
+    const { base } = this;
+    const { own, foldedNs } = this.#cached('wait-sums', '', () => waitSums({
+      base,
+      rows: this.#rowsIn(this.range),
+      selection: { ...this.selection, event },
+      partOf: (key) => waitPart(this.functionName(functionOf(key)), this.functionDso(functionOf(key)).kind),
+      foldedKey: this.foldedKey,
+      timeline,
+      lanes,
+      range: this.range,
+      within,
+    }));
+    const name = (key) => waitFrameName(key, (fn) => this.functionName(fn));
+    return this.#cached('wait-tree', direction, () => ({ ...waitTree(base, own, direction, name), foldedNs }));
+  }
+
+  /** The rows of the profile in a range of time.
+   *  @param {TimeRange | null} range
+   *  @returns {Rows} */
+  #rowsIn(range) {
+    const { moments, profile: { rows } } = this;
+    return range === null || moments === null ? rows
+      : { ...rows, ...this.source.rowSums(moments, rows.node.length, range, bucketsOf(moments, range)) };
   }
 
   /** The name of a node as frames and tables show it. */
@@ -360,7 +459,8 @@ export class Model {
 
   /** Stacks of the selection, thread by thread within each group, each thread's in order of time. */
   #stacksInTime() {
-    const { allMoments: moments, allRows: rows, tree, groupOf, buckets } = this;
+    const { allRows: rows, tree, groupOf } = this;
+    const [moments, buckets] = [this.#timed(), this.#bucketRange()];
     const selected = rowFilter(rows, this.selection);
     const lists = new Map();
     for (let i = moments.first[buckets[0]]; i < moments.first[buckets[1]]; i++) {
@@ -439,7 +539,8 @@ export class Model {
 
   /** The entries of the range in blocks of time: how many blocks, and each(block, take) for a block's selected ones. */
   #blocks() {
-    const { allMoments: moments, allRows: rows, tree, buckets: [from, to] } = this;
+    const { allRows: rows, tree } = this;
+    const [moments, [from, to]] = [this.#timed(), this.#bucketRange()];
     const selected = rowFilter(rows, this.selection);
     const weight = this.byPeriod ? moments.period : moments.samples;
     const count = Math.min(MAX_BLOCKS, to - from);

@@ -4,7 +4,8 @@
 // look like another.
 const INVISIBLE = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
 
-/** The name with invisible characters written in letters, as whit's text does: `\x1b`, `\u{202e}`. */
+/** The name with invisible characters written in letters, as whit's text does: `\x1b`, `\u{202e}`.
+ *  @param {string} name */
 export function cleanName(name) {
   return name.replace(INVISIBLE, (character) => {
     const code = character.charCodeAt(0);
@@ -12,15 +13,21 @@ export function cleanName(name) {
   });
 }
 
+/** @type {Record<string, string>} */
 const CLOSING = { '<': '>', '(': ')' };
 
-/** True where the bracket at `i` is part of the name: operators, Go's `(*Receiver)`. */
+/** True where the bracket at `i` is part of the name: operators, Go's `(*Receiver)`.
+ *  @param {string} name
+ *  @param {number} i */
 function belongsToName(name, i) {
   const before = name.slice(Math.max(0, i - 9), i);
   return name[i] === '(' ? /(operator|\.)$/.test(before) : /operator<?$/.test(before);
 }
 
-/** The name with each outermost `open…close` group replaced by `filler`. */
+/** The name with each outermost `open…close` group replaced by `filler`.
+ *  @param {string} name
+ *  @param {string} open
+ *  @param {string} filler */
 function collapse(name, open, filler) {
   const close = CLOSING[open];
   let short = '';
@@ -36,12 +43,14 @@ function collapse(name, open, filler) {
       short += c;
     }
   }
-  // Brackets that do not pair up belong to no group; the name stays as it is.
-  return depth === 0 && short !== '' ? short : name;
+  // Brackets that do not pair up belong to no group, and a name is more than brackets: it stays as it is.
+  const isName = /[^<>()…\s]/.test(short);
+  return depth === 0 && isName ? short : name;
 }
 
 /** The name itself, without parameters, without template arguments, then without more and more of
- *  its scopes. */
+ *  its scopes.
+ *  @param {string} name */
 function shorterForms(name) {
   const plain = collapse(name.replaceAll('(anonymous namespace)', '{anon}'), '(', '');
   const bare = collapse(plain, '<', '<…>');
@@ -52,8 +61,21 @@ function shorterForms(name) {
   return forms;
 }
 
+/** The name of a thread, with its number at the end, in at most `max` characters: the number stays.
+ *  @param {string} name
+ *  @param {number} max */
+export function shortenThread(name, max) {
+  if (name.length <= max) {
+    return name;
+  }
+  const number = name.slice(Math.max(0, name.lastIndexOf(' ')));
+  return number.length + 2 > max ? name.slice(0, Math.max(0, max)) : `${name.slice(0, max - number.length - 1)}…${number}`;
+}
+
 /** `name` in at most `max` characters: parameters go first, then template arguments, then scopes,
- *  then the end. */
+ *  then the end.
+ *  @param {string} name
+ *  @param {number} max */
 export function shortenName(name, max) {
   if (name.length <= max) {
     return name;
@@ -66,6 +88,6 @@ export function shortenName(name, max) {
   if (fitting !== undefined) {
     return fitting;
   }
-  const shortest = forms.at(-1).replace(/^…/, '');
+  const shortest = forms[forms.length - 1].replace(/^…/, '');
   return `${shortest.slice(0, max - 1)}…`;
 }

@@ -77,16 +77,19 @@ export class Menu {
   close() {
     if (!this.element.hidden) {
       this.element.hidden = true;
-      this.opener?.focus?.({ preventScroll: true });
+      if (this.opener instanceof HTMLElement) {
+        this.opener.focus({ preventScroll: true });
+      }
     }
   }
 
   #key(event) {
+    /** @type {HTMLElement[]} */
     const entries = [...this.element.querySelectorAll('button')];
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step) {
       event.preventDefault();
-      const at = entries.indexOf(document.activeElement);
+      const at = entries.findIndex((entry) => entry === document.activeElement);
       entries[(at + step + entries.length) % entries.length].focus();
     } else if (event.key === 'Escape' || event.key === 'Tab') {
       event.preventDefault();
@@ -103,6 +106,9 @@ export class Notice {
     document.body.append(this.element);
   }
 
+  /** Shows a text, with a button where there is an action.
+   *  @param {string} text
+   *  @param {[string, () => void] | null} action */
   show(text, action = null) {
     clearTimeout(this.timer);
     this.element.replaceChildren(text, ...(action ? [button(...action)] : []));

@@ -23,7 +23,10 @@ export class RowList {
     new ResizeObserver(() => this.render()).observe(this.scroller);
   }
 
-  /** Shows `count` rows: `draw(index)` gives the cells of one, `marked(index)` is true for those to stand out. */
+  /** Shows `count` rows: `draw(index)` gives the cells of one, `marked(index)` is true for those to stand out.
+   *  @param {number} count
+   *  @param {(index: number) => HTMLElement[]} draw
+   *  @param {(index: number) => boolean} marked */
   show(count, draw, marked = () => false) {
     this.draw = draw;
     this.marked = marked;
@@ -35,18 +38,19 @@ export class RowList {
   }
 
   render() {
-    if (this.draw === undefined || this.scroller.clientHeight === 0) {
+    const { draw, marked } = this;
+    if (draw === undefined || marked === undefined || this.scroller.clientHeight === 0) {
       return;
     }
     const first = Math.max(0, Math.floor(this.scroller.scrollTop / LIST_ROW_PX) - LIST_OVERSCAN);
     const last = Math.min(this.count, first + Math.ceil(this.scroller.clientHeight / LIST_ROW_PX) + 2 * LIST_OVERSCAN);
     const rows = [];
     for (let index = first; index < last; index++) {
-      const classes = ['list-row', index === this.current ? 'current' : '', this.marked(index) ? 'marked' : ''];
+      const classes = ['list-row', index === this.current ? 'current' : '', marked(index) ? 'marked' : ''];
       const row = el('div', {
         role: 'row', class: classes.filter((name) => name !== '').join(' '), 'aria-rowindex': String(index + 1),
         'aria-selected': String(index === this.current), onclick: () => this.select(index),
-      }, ...this.draw(index));
+      }, ...draw(index));
       row.style.top = `${index * LIST_ROW_PX}px`;
       rows.push(row);
     }

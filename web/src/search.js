@@ -2,8 +2,12 @@
 
 import { functionOf } from './tree.js';
 
+/** @import { Tree } from './types.d.ts' */
+
 /** A test of names from the typed text: a substring (case matters if a capital was typed) or a
- * regular expression. `null` for no query; `error` where the expression is none. */
+ * regular expression. `null` for no query; `error` where the expression is none.
+ *  @param {string} text
+ *  @param {boolean} isRegex */
 export function compileQuery(text, isRegex) {
   if (text === '') {
     return null;
@@ -12,28 +16,34 @@ export function compileQuery(text, isRegex) {
   if (isRegex) {
     try {
       const regex = new RegExp(text, caseMatters ? 'u' : 'iu');
-      return { test: (name) => regex.test(name), error: '' };
+      return { test: (/** @type {string} */ name) => regex.test(name), error: '' };
     } catch (error) {
-      return { test: () => false, error: error.message };
+      return { test: () => false, error: error instanceof Error ? error.message : String(error) };
     }
   }
   return {
-    test: caseMatters ? (name) => name.includes(text) : (name) => name.toLowerCase().includes(text),
+    test: (/** @type {string} */ name) => (caseMatters ? name : name.toLowerCase()).includes(text),
     error: '',
   };
 }
 
-/** A regular expression that matches this text alone. */
+/** A regular expression that matches this text alone.
+ *  @param {string} text */
 export function exactly(text) {
   return `^${text.replace(/[$()*+./?[\\\]^{|}]/g, '\\$&')}$`;
 }
 
-/** 1 for each function whose name passes the query. */
+/** 1 for each function whose name passes the query.
+ *  @param {string[]} names
+ *  @param {{ test: (name: string) => boolean }} query */
 export function matchFunctions(names, query) {
   return Uint8Array.from(names, (name) => (query.test(name) ? 1 : 0));
 }
 
-/** Weight of all stacks that have a matching function: each stack counts once. */
+/** Weight of all stacks that have a matching function: each stack counts once.
+ *  @param {Tree} tree
+ *  @param {Float64Array} total
+ *  @param {Uint8Array} matches */
 export function matchedWeight(tree, total, matches) {
   const within = new Uint8Array(tree.count);
   let sum = 0;

@@ -3,6 +3,8 @@
 
 import { readNumbers, rowSums, undoDifferences } from './moments.js';
 
+/** @import { Moments, Profile, RowSums, Source, TimeRange } from './types.d.ts' */
+
 /** Sums of the page's own columns. */
 export class EmbeddedSource {
   /** Names the origin of a range's sums: another one means other sums. */
@@ -10,7 +12,12 @@ export class EmbeddedSource {
     return 'page';
   }
 
-  /** Samples and periods of each row in a range, which touches buckets [from, to). */
+  /** Samples and periods of each row in a range, which touches buckets [from, to).
+   *  @param {Moments} moments
+   *  @param {number} rowCount
+   *  @param {TimeRange} range
+   *  @param {TimeRange} buckets
+   *  @returns {RowSums} */
   rowSums(moments, rowCount, range, buckets) {
     return rowSums(moments, rowCount, buckets);
   }
@@ -21,7 +28,9 @@ export class EmbeddedSource {
   }
 }
 
-/** Reads the server's columns: a count, then rows as differences, samples and periods of those that have some. */
+/** Reads the server's columns: a count, then rows as differences, samples and periods of those that have some.
+ *  @param {Uint8Array} bytes
+ *  @param {number} rowCount */
 export function decodeSums(bytes, rowCount) {
   const head = [0];
   let at = readNumbers(bytes, 0, head);
@@ -42,30 +51,42 @@ export function decodeSums(bytes, rowCount) {
 
 /** Sums of the server; until they are there, those of the page. */
 export class ServerSource extends EmbeddedSource {
+  /** @param {number} rowCount
+   *  @param {(url: string) => Promise<any>} ask */
   constructor(rowCount, ask = (url) => fetch(url)) {
     super();
     this.rowCount = rowCount;
     this.ask = ask;
+    /** @type {{ key: string, sums: RowSums } | null} */
     this.held = null;
     this.wanted = '';
   }
 
-  #has(range) {
-    return range !== null && this.held?.key === String(range);
+  /** The server's sums of a range, where they are there.
+   *  @param {TimeRange | null} range */
+  #sums(range) {
+    return range !== null && this.held !== null && this.held.key === String(range) ? this.held.sums : null;
   }
 
-  origin(range) {
-    return this.#has(range) ? 'server' : 'page';
+  /** @param {TimeRange | null} [range] */
+  origin(range = null) {
+    return this.#sums(range) !== null ? 'server' : 'page';
   }
 
+  /** @param {Moments} moments
+   *  @param {number} rowCount
+   *  @param {TimeRange} range
+   *  @param {TimeRange} buckets */
   rowSums(moments, rowCount, range, buckets) {
+    const sums = this.#sums(range);
     // Rows by CPU are the page's own.
-    return this.#has(range) && rowCount === this.rowCount ? this.held.sums : super.rowSums(moments, rowCount, range, buckets);
+    return sums !== null && rowCount === this.rowCount ? sums : super.rowSums(moments, rowCount, range, buckets);
   }
 
-  async load(range) {
+  /** @param {TimeRange | null} [range] */
+  async load(range = null) {
     const key = String(range);
-    if (range === null || this.#has(range) || this.wanted === key) {
+    if (range === null || this.#sums(range) !== null || this.wanted === key) {
       return false;
     }
     this.wanted = key;
@@ -88,7 +109,9 @@ export class ServerSource extends EmbeddedSource {
   }
 }
 
-/** The source of a page's ranges. */
+/** The source of a page's ranges.
+ *  @param {Profile} profile
+ *  @returns {Source} */
 export function sourceOf(profile) {
   return profile.isServed ? new ServerSource(profile.rows.node.length) : new EmbeddedSource();
 }

@@ -3,6 +3,9 @@
 import { GROUPINGS } from './grouping.js';
 import { decodeTransforms, encodeTransforms } from './transforms.js';
 
+/** @import { State, TimeRange } from './types.d.ts' */
+
+/** @type {Readonly<State>} */
 export const DEFAULT_STATE = Object.freeze({
   event: 0,
   pid: null,
@@ -54,7 +57,9 @@ const PATHS = ['zoom', 'callers', 'callees'];
 /** Frames that a path in a fragment has at most. */
 const MAX_PATH = 4096;
 
-/** The fragment, without `#`; defaults are left out. */
+/** The fragment, without `#`; defaults are left out.
+ *  @param {State} state
+ *  @param {Readonly<State>} defaults */
 export function encodeState(state, defaults = DEFAULT_STATE) {
   const parameters = new URLSearchParams();
   const put = (names, encode) => names.forEach((name) => {
@@ -83,13 +88,16 @@ function parsePath(text) {
   return end < 0 ? keys : keys.slice(0, end);
 }
 
-/** A range in nanoseconds, as `from-to`. */
+/** A range in nanoseconds, as `from-to`.
+ *  @returns {TimeRange | null} */
 function parseRange(text) {
   const [, from, to] = /^(\d{1,15})-(\d{1,15})$/.exec(text) ?? [];
   return from !== undefined && Number(from) < Number(to) ? [Number(from), Number(to)] : null;
 }
 
-/** The state of a fragment; missing and senseless parts become defaults. */
+/** The state of a fragment; missing and senseless parts become defaults.
+ *  @param {string} fragment
+ *  @returns {State} */
 export function decodeState(fragment, defaults = DEFAULT_STATE) {
   const parameters = new URLSearchParams(fragment.replace(/^#/, ''));
   const state = { ...defaults };

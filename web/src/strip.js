@@ -1,9 +1,11 @@
 // The strip of time above all views: use of CPUs over time, or a heat map; a range is chosen in it by
 // dragging or by key.
 
-import { el } from './dom.js';
+import { context2d, el } from './dom.js';
 import { formatDuration } from './format.js';
-import { axisSteps, columnText, heatCells, maxOfColumns } from './stripdata.js';
+import { axisSteps, columnText, heatCells, heatPlan, maxOfColumns } from './stripdata.js';
+
+/** @import { Moments, TimeRange } from './types.d.ts' */
 
 export const STRIP_PLOT_PX = 74;
 const AXIS_PX = 18;
@@ -17,16 +19,31 @@ const SAMPLES_EACH = 20;
 const MIN_COLUMNS = 60;
 /** Part of its own length that a key moves a range by. */
 const KEY_STEP = 0.1;
+/** Length of a range after a turn of one, relative to that before; turns are bounded, since devices differ. */
+const WHEEL_GROWTH = 1.003;
+const MAX_TURN = 120;
+/** Part of its own length by which a whole turn moves a range. */
+const WHEEL_STEP = 0.2;
 const SMALL_FONT = '11px system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif';
 
-/** Cuts a range to the recording; null where it is all of it. */
+/** Cuts a range to the recording; null where it is all of it.
+ *  @param {TimeRange} range
+ *  @param {number} spanNs
+ *  @param {number} leastNs
+ *  @returns {TimeRange | null} */
 export function withinSpan([from, to], spanNs, leastNs) {
   const length = Math.min(Math.max(to - from, leastNs), spanNs);
   const begin = Math.min(Math.max(0, from), spanNs - length);
   return begin === 0 && length === spanNs ? null : [Math.round(begin), Math.round(begin + length)];
 }
 
-/** The range that a key makes of a range; undefined for other keys. */
+/** The range that a key makes of a range; undefined for other keys.
+ *  @param {string} key
+ *  @param {boolean} shift
+ *  @param {TimeRange | null} range
+ *  @param {number} spanNs
+ *  @param {number} leastNs
+ *  @returns {TimeRange | null | undefined} */
 export function rangeByKey(key, shift, range, spanNs, leastNs) {
   const first = { ArrowRight: [0, spanNs / 10], ArrowLeft: [spanNs * 0.9, spanNs] };
   if (key === 'Escape') {
@@ -52,15 +69,47 @@ export function rangeByKey(key, shift, range, spanNs, leastNs) {
   return changed === undefined ? undefined : withinSpan(changed, spanNs, leastNs);
 }
 
+/** The range that a turn of the wheel makes: with Ctrl it is longer or shorter around the moment `at`, with Shift it
+ *  moves; undefined for other turns. null stands for all of the time.
+ *  @param {{ deltaX: number, deltaY: number, ctrlKey: boolean, shiftKey: boolean }} turn
+ *  @param {number} at
+ *  @param {TimeRange | null} range
+ *  @param {number} spanNs
+ *  @param {number} leastNs
+ *  @returns {TimeRange | null | undefined} */
+export function rangeByWheel({ deltaX, deltaY, ctrlKey, shiftKey }, at, range, spanNs, leastNs) {
+  const [from, to] = range ?? [0, spanNs];
+  if (ctrlKey) {
+    const factor = WHEEL_GROWTH ** Math.max(-MAX_TURN, Math.min(MAX_TURN, deltaY));
+    return withinSpan([at - (at - from) * factor, at + (to - at) * factor], spanNs, leastNs);
+  }
+  // Some systems turn the axes where Shift is held.
+  const way = shiftKey ? deltaX || deltaY : deltaX;
+  if (way === 0 || range === null) {
+    return undefined;
+  }
+  const step = (Math.max(-MAX_TURN, Math.min(MAX_TURN, way)) / MAX_TURN) * WHEEL_STEP * (to - from);
+  return withinSpan([from + step, to + step], spanNs, leastNs);
+}
+
 export class Strip {
-  /** `on` has select(range or null, live), hover(text) and resized(). */
+  /** Width of the canvas, in pixels of the page. */
+  width = 0;
+
+  /** `on` has select(range or null, live), wheel(event, ns): true where the wheel was used, hover(text) and resized().
+   *  @param {HTMLElement} container
+   *  @param {Moments} moments
+   *  @param {any} on */
   constructor(container, moments, on) {
     this.moments = moments;
     this.on = on;
     this.container = container;
     this.canvas = el('canvas', { 'aria-hidden': 'true' });
     container.append(this.canvas);
-    this.context = this.canvas.getContext('2d', { alpha: false });
+    this.context = context2d(this.canvas);
+    /** The picture below the range, which stays while that moves; `drawn` is its size, empty where it is out of date. */
+    this.still = context2d(document.createElement('canvas'));
+    this.drawn = '';
     this.data = null;
     this.drag = null;
     this.#listen();
@@ -81,6 +130,11 @@ export class Strip {
       this.drag = null;
     });
     canvas.addEventListener('pointerleave', () => on.hover(''));
+    canvas.addEventListener('wheel', (event) => {
+      if (this.data !== null && on.wheel(event, this.#nsAt(event.offsetX, event.offsetY))) {
+        event.preventDefault();
+      }
+    }, { passive: false });
     this.container.addEventListener('keydown', (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey || this.data === null) {
         return;
@@ -92,7 +146,12 @@ export class Strip {
         on.select(range, false);
       }
     });
-    new ResizeObserver(() => this.data !== null && on.resized()).observe(this.container);
+    new ResizeObserver(() => {
+      // The first call finds the picture of the constructor.
+      if (this.data !== null && this.container.clientWidth !== this.width) {
+        on.resized();
+      }
+    }).observe(this.container);
   }
 
   /** The time under a point; in the heat map, the beginning of its cell. */
@@ -156,7 +215,7 @@ export class Strip {
     const { drag } = this;
     drag.moved ||= Math.hypot(event.offsetX - drag.x, event.offsetY - drag.y) >= MIN_WAY_PX;
     if (drag.moved) {
-      drag.range = this.#dragged(event);
+      drag.range = this.#dragged(event, drag);
       // One change for each frame drawn, however many moves there are.
       this.frame ??= requestAnimationFrame(() => {
         this.frame = undefined;
@@ -167,14 +226,14 @@ export class Strip {
     }
   }
 
-  #dragged(event) {
-    const [a, b] = [this.drag.anchor, this.#nsAt(event.offsetX, event.offsetY)];
+  #dragged(event, { anchor }) {
+    const [a, b] = [anchor, this.#nsAt(event.offsetX, event.offsetY)];
     return withinSpan([Math.min(a, b), Math.max(a, b) + this.#grainNs()], this.moments.spanNs, this.moments.bucketNs);
   }
 
   #end(event) {
     if (this.drag !== null) {
-      const range = this.drag.moved ? this.#dragged(event) : null;
+      const range = this.drag.moved ? this.#dragged(event, this.drag) : null;
       this.drag = null;
       this.on.select(range, false);
     }
@@ -194,6 +253,7 @@ export class Strip {
       this.data.heat = heatPlan(this.moments);
       this.data.cells = heatCells(this.moments, this.data.heat, data);
     }
+    this.drawn = '';
     this.draw();
   }
 
@@ -205,8 +265,9 @@ export class Strip {
     }
   }
 
+  /** Draws the range over a picture of all else, which is drawn anew where it is out of date. */
   draw() {
-    const { canvas, context, container } = this;
+    const { canvas, context, still, container } = this;
     this.width = container.clientWidth;
     if (this.width <= LEFT_PX) {
       return;
@@ -218,9 +279,21 @@ export class Strip {
       [canvas.width, canvas.height] = [w, h];
       [canvas.style.width, canvas.style.height] = [`${this.width}px`, `${height}px`];
     }
+    if (this.drawn !== `${w} ${h}`) {
+      this.drawn = `${w} ${h}`;
+      [still.canvas.width, still.canvas.height] = [w, h];
+      still.setTransform(ratio, 0, 0, ratio, 0, 0);
+      this.#drawStill(height);
+    }
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    context.drawImage(still.canvas, 0, 0);
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    context.fillStyle = this.data.paint.gap;
-    context.fillRect(0, 0, this.width, height);
+    this.#drawRange();
+  }
+
+  #drawStill(height) {
+    this.still.fillStyle = this.data.paint.gap;
+    this.still.fillRect(0, 0, this.width, height);
     if (this.data.mode === 'area') {
       this.#drawAreas();
     } else {
@@ -228,26 +301,31 @@ export class Strip {
     }
     this.#drawLosses();
     this.#drawTimeAxis();
-    this.#drawRange();
   }
 
   #drawAreas() {
-    const { context } = this;
+    const { still: context } = this;
     const { series, sums, columns, scale, unit, paint } = this.data;
     const most = maxOfColumns(sums, series.length) * scale;
     const { top, step } = axisSteps(most);
     const [width, plot] = [this.#plotWidth() / columns, STRIP_PLOT_PX - LOSS_PX];
     const bottoms = new Float64Array(columns).fill(STRIP_PLOT_PX);
     series.forEach(({ colour }, number) => {
+      // One area for each series: along its upper edge, and back along that of the series below.
+      const tops = bottoms.map((bottom, column) => (
+        bottom - (top > 0 ? ((sums[column * series.length + number] * scale) / top) * plot : 0)));
       context.fillStyle = colour;
-      for (let column = 0; column < columns; column++) {
-        const high = top > 0 ? ((sums[column * series.length + number] * scale) / top) * plot : 0;
-        if (high > 0) {
-          bottoms[column] -= high;
-          // A little wider than the column: no seams.
-          context.fillRect(LEFT_PX + column * width, bottoms[column], width + 0.3, high);
-        }
+      context.beginPath();
+      tops.forEach((y, column) => {
+        context.lineTo(LEFT_PX + column * width, y);
+        context.lineTo(LEFT_PX + (column + 1) * width, y);
+      });
+      for (let column = columns - 1; column >= 0; column--) {
+        context.lineTo(LEFT_PX + (column + 1) * width, bottoms[column]);
+        context.lineTo(LEFT_PX + column * width, bottoms[column]);
       }
+      context.fill();
+      bottoms.set(tops);
     });
     context.font = SMALL_FONT;
     context.textAlign = 'right';
@@ -265,7 +343,7 @@ export class Strip {
   }
 
   #drawHeat() {
-    const { context } = this;
+    const { still: context } = this;
     const { heat, cells, paint, heatColour } = this.data;
     const most = cells.reduce((max, cell) => Math.max(max, cell), 0);
     const [width, height] = [this.#heatColumnPx(), STRIP_PLOT_PX / heat.rows];
@@ -289,7 +367,7 @@ export class Strip {
   }
 
   #drawLosses() {
-    const { context } = this;
+    const { still: context } = this;
     context.fillStyle = this.data.lossColour;
     for (const [from, to] of this.moments.lossWindows) {
       const left = this.#xOf(from);
@@ -302,7 +380,7 @@ export class Strip {
   }
 
   #drawTimeAxis() {
-    const { context, moments: { spanNs } } = this;
+    const { still: context, moments: { spanNs } } = this;
     const { paint } = this.data;
     const wanted = Math.max(1, Math.floor(this.#plotWidth() / 90));
     const { step } = axisSteps(spanNs, wanted);

@@ -5,24 +5,30 @@ import { groupRows } from './grouping.js';
 import { seriesOver } from './moments.js';
 import { rowFilter } from './tree.js';
 
+/** @import { Moments } from './types.d.ts' */
+
 /** Series that a strip tells apart; the lighter ones are joined. */
 export const MAX_SERIES = 8;
 const MAX_HEAT_COLUMNS = 240;
 const MAX_HEAT_ROWS = 50;
 
 /** Steps of an axis from 0 to `most`: 1, 2 or 5 times a power of ten, some `wanted` of them; `top` is the first
- *  step that is not below `most`. */
+ *  step that is not below `most`.
+ *  @param {number} most
+ *  @param {number} wanted */
 export function axisSteps(most, wanted = 3) {
   if (!(most > 0)) {
     return { top: 0, step: 0 };
   }
   const rough = most / wanted;
   const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((factor) => factor * power).find((candidate) => candidate >= rough * 0.999);
+  const step = [1, 2, 5, 10].map((factor) => factor * power).find((candidate) => candidate >= rough * 0.999) ?? 10 * power;
   return { top: Math.ceil((most / step) * 0.999999) * step, step };
 }
 
-/** The largest sum of a column. */
+/** The largest sum of a column.
+ *  @param {Float64Array} sums
+ *  @param {number} seriesCount */
 export function maxOfColumns(sums, seriesCount) {
   let most = 0;
   for (let at = 0; at < sums.length; at += seriesCount) {
@@ -86,12 +92,13 @@ export function columnText({ series, sums, columns, scale, unit }, ns, spanNs) {
 export function heatPlan({ spanNs, bucketNs }) {
   const least = Math.max(spanNs / MAX_HEAT_COLUMNS, bucketNs, 1);
   const power = 10 ** Math.floor(Math.log10(least));
-  const lengthNs = [1, 2, 5, 10].map((factor) => factor * power).find((length) => length >= least * 0.999999);
+  const lengthNs = [1, 2, 5, 10].map((factor) => factor * power).find((length) => length >= least * 0.999999) ?? 10 * power;
   const rows = Math.max(1, Math.min(MAX_HEAT_ROWS, Math.floor(lengthNs / bucketNs)));
   return { lengthNs, rows, columns: Math.max(1, Math.ceil((spanNs + 1) / lengthNs)) };
 }
 
-/** Weights of the cells, column by column. */
+/** Weights of the cells, column by column.
+ *  @param {Moments} moments */
 export function heatCells(moments, { lengthNs, rows, columns }, { seriesOf, weight }) {
   const cells = new Float64Array(rows * columns);
   for (let bucket = 0; bucket < moments.buckets; bucket++) {

@@ -4,15 +4,19 @@
 import { plainColumn } from './decode.js';
 import { cleanName } from './names.js';
 
+/** @import { SwitchTree, Switches, TimeRange, TimelineData } from './types.d.ts' */
+
 /** Activities in the order of their numbers. */
 export const ACTIVITIES = [
   { id: 'running', label: 'running', light: 'hsl(130 42% 62%)', dark: 'hsl(138 40% 38%)' },
-  { id: 'preempted', label: 'preempted', light: 'hsl(14 82% 66%)', dark: 'hsl(14 62% 45%)' },
+  { id: 'preempted', label: 'preempted', light: 'hsl(62 66% 62%)', dark: 'hsl(60 54% 30%)' },
   { id: 'waiting', label: 'waiting', light: 'hsl(211 62% 80%)', dark: 'hsl(212 40% 34%)' },
-  { id: 'mixed', label: 'several, too short to tell apart', light: 'hsl(49 60% 72%)', dark: 'hsl(43 40% 34%)' },
+  { id: 'mixed', label: 'several, too short to tell apart', light: 'hsl(28 44% 72%)', dark: 'hsl(28 42% 32%)' },
 ];
 
-function decodeSwitchTree(tree) {
+/** @param {any} tree
+ *  @param {string[]} names */
+function decodeSwitchTree(tree, names) {
   const up = plainColumn(tree.up, Int32Array);
   const parent = up.map((distance, node) => (distance === 0 ? -1 : node - distance));
   const children = Uint32Array.from(parent, () => 0);
@@ -21,11 +25,13 @@ function decodeSwitchTree(tree) {
       children[above] += 1;
     }
   });
+  /** @param {string} name */
   const column = (name) => plainColumn(tree[name], Float64Array);
+  const name = plainColumn(tree.name, Uint32Array);
   return {
     parent,
     children,
-    name: plainColumn(tree.name, Uint32Array),
+    nameOf: (/** @type {number} */ node) => names[name[node]],
     cpuNs: column('cpuNs'),
     waitNs: column('waitNs'),
     sync: column('sync'),
@@ -37,9 +43,15 @@ function decodeSwitchTree(tree) {
   };
 }
 
+/** @param {any} timeline */
 function decodeTimeline(timeline) {
-  const column = (name, Type = Float64Array) => plainColumn(timeline[name], Type);
-  const thread = column('thread', Uint32Array);
+  /** @param {string} name */
+  const column = (name) => plainColumn(timeline[name], Float64Array);
+  /** @param {string} name */
+  const ids = (name) => plainColumn(timeline[name], Uint32Array);
+  /** @param {string} name */
+  const bytes = (name) => plainColumn(timeline[name], Uint8Array);
+  const thread = ids('thread');
   // Spans stand by thread: where those of each begin, and behind the last of all.
   const first = new Uint32Array(timeline.threads.length + 1).fill(thread.length);
   for (let i = thread.length - 1; i >= 0; i--) {
@@ -51,7 +63,7 @@ function decodeTimeline(timeline) {
   return {
     ...timeline,
     threads: timeline.threads.map(cleanName),
-    ids: timeline.ids.map(([pid, tid, comm]) => ({ pid, tid, comm: cleanName(comm) })),
+    ids: timeline.ids.map((/** @type {[number, number, string]} */ [pid, tid, comm]) => ({ pid, tid, comm: cleanName(comm) })),
     reasons: timeline.reasons.map(cleanName),
     programReasons: timeline.programReasons.map(cleanName),
     wakers: {
@@ -64,31 +76,38 @@ function decodeTimeline(timeline) {
     thread,
     startNs: column('startNs'),
     durationNs: column('durationNs'),
-    activity: column('activity', Uint8Array),
-    cpu: column('cpu', Uint32Array),
-    reason: column('reason', Uint32Array),
-    class: column('class', Uint8Array),
-    waker: column('waker', Uint32Array),
+    activity: bytes('activity'),
+    cpu: ids('cpu'),
+    reason: ids('reason'),
+    class: bytes('class'),
+    // One more than the page's call tree node of a single wait.
+    node: ids('node'),
+    waker: ids('waker'),
     blockedNs: column('blockedNs'),
-    lossy: column('lossy', Uint8Array),
+    lossy: bytes('lossy'),
     count: column('count'),
     partsNs: [column('runningNs'), column('preemptedNs'), column('waitingNs')],
   };
 }
 
-/** The block of the page. */
+/** The block of the page.
+ *  @returns {Switches}
+ *  @param {any} block */
 export function decodeSwitches(block) {
+  const names = block.names.map(cleanName);
   return {
     facts: block.facts.map(cleanName),
-    names: block.names.map(cleanName),
-    trees: { callee: decodeSwitchTree(block.callee), caller: decodeSwitchTree(block.caller) },
+    trees: { callee: decodeSwitchTree(block.callee, names), caller: decodeSwitchTree(block.caller, names) },
     timeline: decodeTimeline(block.timeline),
   };
 }
 
 /** Nodes of a tree that are in view where those in `opened` show their children, in order, each
- *  with its depth. */
+ *  with its depth.
+ *  @param {SwitchTree} tree
+ *  @param {Set<number>} opened */
 export function shownNodes(tree, opened) {
+  /** @type {{ node: number, depth: number }[]} */
   const rows = [];
   const depth = new Int32Array(tree.parent.length).fill(-1);
   tree.parent.forEach((parent, node) => {
@@ -105,7 +124,9 @@ export function shownNodes(tree, opened) {
   return rows;
 }
 
-/** A node, and those below it as long as there is only one: what opening it should open. */
+/** A node, and those below it as long as there is only one: what opening it should open.
+ *  @param {SwitchTree} tree
+ *  @param {number} node */
 export function onlyWay(tree, node) {
   const way = [node];
   // A node's first child stands right behind it.
@@ -115,7 +136,28 @@ export function onlyWay(tree, node) {
   return way;
 }
 
-/** Index of the span of a thread at a moment, or -1. */
+/** Paths of names of the nodes in view where those in `opened`, a set of paths, show their children; and the nodes that
+ *  are open. Paths stay the same when sums change.
+ *  @param {SwitchTree} tree
+ *  @param {Set<string>} opened */
+export function openedNodes(tree, opened) {
+  const [paths, open] = [new Map(), new Set()];
+  tree.parent.forEach((parent, node) => {
+    if (parent < 0 || open.has(parent)) {
+      const path = `${paths.get(parent) ?? ''}\n${tree.nameOf(node)}`;
+      paths.set(node, path);
+      if (opened.has(path)) {
+        open.add(node);
+      }
+    }
+  });
+  return { paths, open };
+}
+
+/** Index of the span of a thread at a moment, or -1.
+ *  @param {TimelineData} timeline
+ *  @param {number} thread
+ *  @param {number} ns */
 export function spanAt(timeline, thread, ns) {
   let [low, high] = [timeline.first[thread], timeline.first[thread + 1]];
   const end = high;
@@ -138,7 +180,11 @@ export const MAX_ARROWS = 12;
 const WAITING = ACTIVITIES.findIndex(({ id }) => id === 'waiting');
 
 /** The longest waits of threads that are 1 (null: of all) with a part in a range, the longest first, and how many
- *  there are. Joined intervals are no single waits. */
+ *  there are. Joined intervals are no single waits.
+ *  @param {TimelineData} timeline
+ *  @param {Uint8Array | null} threads
+ *  @param {TimeRange} range
+ *  @param {number} max */
 export function longestWaits(timeline, threads, [from, to], max = MAX_LONGEST) {
   const found = [];
   let count = 0;
@@ -153,13 +199,18 @@ export function longestWaits(timeline, threads, [from, to], max = MAX_LONGEST) {
   return { waits: found.slice(0, max), count };
 }
 
-/** The moment at which a wait was woken, or -1. */
-function wokenAt({ startNs, blockedNs, waker }, span) {
+/** The moment at which a wait was woken, or -1.
+ *  @param {TimelineData} timeline
+ *  @param {number} span */
+export function wokenAt({ startNs, blockedNs, waker }, span) {
   return waker[span] > 0 ? startNs[span] + blockedNs[span] : -1;
 }
 
 /** Wake-ups that led to the end of a wait, the last one first: who woke the thread, who had woken that one before, and
- *  so on. Each is {ns, from, to}, the latter two lanes. */
+ *  so on. Each is {ns, from, to}, the latter two lanes.
+ *  @param {TimelineData} timeline
+ *  @param {number} span
+ *  @param {number} max */
 export function wakeChain(timeline, span, max = MAX_ARROWS) {
   const arrows = [];
   for (let at = span; at >= 0 && arrows.length < max;) {
@@ -174,7 +225,10 @@ export function wakeChain(timeline, span, max = MAX_ARROWS) {
   return arrows;
 }
 
-/** The last wait of a thread that ended before a moment, or -1. */
+/** The last wait of a thread that ended before a moment, or -1.
+ *  @param {TimelineData} timeline
+ *  @param {number} thread
+ *  @param {number} ns */
 function lastWaitBefore(timeline, thread, ns) {
   for (let at = spanAt(timeline, thread, ns); at >= timeline.first[thread]; at--) {
     if (timeline.activity[at] === WAITING && timeline.startNs[at] + timeline.durationNs[at] <= ns) {

@@ -2,7 +2,9 @@
 
 import { el } from './dom.js';
 import { formatCount, formatDuration } from './format.js';
-import { onlyWay, shownNodes } from './switches.js';
+import { onlyWay, openedNodes, shownNodes } from './switches.js';
+
+/** @import { SwitchTree } from './types.d.ts' */
 
 /** Rows that are elements at most; the page gives the number of rows left out. */
 const MAX_SWITCH_ROWS = 2000;
@@ -18,31 +20,44 @@ const SWITCH_COLUMNS = [
 ];
 
 export class SwitchTable {
-  constructor(container, switches) {
+  /** @type {any} */
+  tree = null;
+  /** @type {'callee' | 'caller'} */
+  direction = 'callee';
+
+  constructor(container) {
     this.container = container;
-    this.switches = switches;
-    this.opened = { callee: new Set(), caller: new Set() };
-    for (const direction of ['callee', 'caller']) {
-      const tree = switches.trees[direction];
-      if (tree.parent.length > 0) {
-        onlyWay(tree, 0).forEach((node) => this.opened[direction].add(node));
-      }
-    }
+    /** @type {Record<string, Set<string>>} Paths of names that show their children, by direction. */
+    this.opened = {};
   }
 
-  /** Shows the tree from one end: `callee` or `caller`. */
-  show(direction) {
-    this.direction = direction;
-    const tree = this.switches.trees[direction];
+  /** Shows a tree from one end.
+   *  @param {SwitchTree} tree
+   *  @param {'callee' | 'caller'} direction */
+  show(tree, direction) {
+    if (this.tree === tree && this.direction === direction) {
+      return;
+    }
+    [this.tree, this.direction] = [tree, direction];
+    if (this.opened[direction] === undefined && tree.parent.length > 0) {
+      this.opened[direction] = new Set();
+      this.#open(tree, 0, '');
+    }
+    this.#render();
+  }
+
+  #render() {
+    const { tree } = this;
     const columns = SWITCH_COLUMNS.filter(({ id, optional }) => !optional || tree[id].some((value) => value > 0));
-    const rows = shownNodes(tree, this.opened[direction]);
+    const { paths, open } = openedNodes(tree, this.opened[this.direction] ?? new Set());
+    const rows = shownNodes(tree, open);
     const head = el(
       'tr',
       {},
       ...columns.map(({ label }) => el('th', { scope: 'col' }, label)),
       el('th', { scope: 'col', class: 'stack' }, 'Function / Call Stack'),
     );
-    const body = rows.slice(0, MAX_SWITCH_ROWS).map((row) => this.#row(tree, columns, row));
+    const body = rows.slice(0, MAX_SWITCH_ROWS).map((row) => this.#row(columns, row, open.has(row.node), paths));
     const left = [];
     if (rows.length > MAX_SWITCH_ROWS) {
       left.push(`${formatCount(rows.length - MAX_SWITCH_ROWS)} rows are not shown: close some`);
@@ -50,16 +65,18 @@ export class SwitchTable {
     if (tree.leftOut > 0) {
       left.push(`${formatCount(tree.leftOut)} light call stacks are not on this page`);
     }
+    if (rows.length === 0) {
+      left.push('no wait and no CPU time in this selection');
+    }
     this.container.replaceChildren(
       el('table', { class: 'switch-table' }, el('thead', {}, head), el('tbody', {}, ...body)),
       ...left.map((text) => el('p', { class: 'left-out' }, text)),
     );
   }
 
-  #row(tree, columns, { node, depth }) {
-    const opened = this.opened[this.direction];
-    const name = this.switches.names[tree.name[node]];
-    const isOpen = opened.has(node);
+  #row(columns, { node, depth }, isOpen, paths) {
+    const { tree } = this;
+    const name = tree.nameOf(node);
     const toggle = tree.children[node] === 0 ? el('span', { class: 'toggle' }) : el(
       'button',
       {
@@ -67,7 +84,7 @@ export class SwitchTable {
         class: 'toggle',
         'aria-expanded': String(isOpen),
         'aria-label': `Call stacks through ${name}`,
-        onclick: () => this.#toggle(tree, node),
+        onclick: () => this.#toggle(node, paths),
       },
       isOpen ? '▾' : '▸',
     );
@@ -76,11 +93,19 @@ export class SwitchTable {
     return el('tr', {}, ...columns.map(({ id, format }) => el('td', {}, format(tree[id][node]))), stack);
   }
 
-  #toggle(tree, node) {
-    const opened = this.opened[this.direction];
-    if (!opened.delete(node)) {
-      onlyWay(tree, node).forEach((at) => opened.add(at));
+  /** Opens a node and the only way below it; `above` is the path of its parent. */
+  #open(tree, node, above) {
+    let path = above;
+    for (const at of onlyWay(tree, node)) {
+      path += `\n${tree.nameOf(at)}`;
+      this.opened[this.direction].add(path);
     }
-    this.show(this.direction);
+  }
+
+  #toggle(node, paths) {
+    if (!this.opened[this.direction].delete(paths.get(node))) {
+      this.#open(this.tree, node, paths.get(this.tree.parent[node]) ?? '');
+    }
+    this.#render();
   }
 }

@@ -3,8 +3,12 @@
 
 import { el } from './dom.js';
 import { formatCount, formatDuration } from './format.js';
+import { shortenThread } from './names.js';
 import { axisSteps } from './stripdata.js';
-import { ACTIVITIES, spanAt, wakeChain } from './switches.js';
+import { cssColour, waitKind } from './colors.js';
+import { ACTIVITIES, spanAt, wakeChain, wokenAt } from './switches.js';
+
+/** @import { TimelineData } from './types.d.ts' */
 
 const LANE_PX = 20;
 const LANE_GAP_PX = 3;
@@ -16,10 +20,13 @@ const MIN_RANGE_NS = 100;
 /** A shorter way of the pointer is a click. */
 const MIN_DRAG_PX = 4;
 const ARROW_PX = 5;
+const PREEMPTED = ACTIVITIES.findIndex(({ id }) => id === 'preempted');
 /** Narrower spans are outlined wider than they are. */
 const MIN_OUTLINE_PX = 4;
 
-/** Elements that describe a span. */
+/** Elements that describe a span.
+ *  @param {TimelineData} timeline
+ *  @param {number} index */
 export function spanTip(timeline, index) {
   const activity = ACTIVITIES[timeline.activity[index]];
   const line = (text) => el('div', {}, text);
@@ -64,18 +71,34 @@ function wakerLines({ wakers, reasons, waker, blockedNs, durationNs }, index) {
 
 const activityColour = (activity, paint) => (paint.gap === '#ffffff' ? activity.light : activity.dark);
 
-/** The legend. */
-export function renderActivities(container, paint) {
-  container.replaceChildren(...ACTIVITIES.map((activity) => {
+/** Colours of the classes of waits. */
+const classColours = ({ classes }, paint) => classes.map((name) => cssColour(waitKind(name)[paint.gap === '#ffffff' ? 'light' : 'dark']));
+
+/** The legend: activities, and the kinds of waits that there are.
+ *  @param {HTMLElement} container
+ *  @param {any} paint
+ *  @param {TimelineData} timeline */
+export function renderActivities(container, paint, timeline) {
+  const { classes, grainNs } = timeline;
+  const colours = classColours(timeline, paint);
+  const kinds = new Map(classes.map((name, index) => [waitKind(name).label, colours[index]]));
+  const known = ACTIVITIES.filter(({ id }) => (id === 'waiting' ? kinds.size === 0 : id !== 'mixed' || grainNs > 0));
+  // The end of a wait, when its thread could run, has the same colour.
+  const label = ({ id, label: own }) => (id === 'preempted' ? 'waits for a CPU' : own);
+  const entries = known.map((activity) => [label(activity), activityColour(activity, paint)]);
+  container.replaceChildren(...[...entries, ...kinds].map(([text, colour]) => {
     const swatch = el('span', { class: 'swatch', 'aria-hidden': 'true' });
-    swatch.style.background = activityColour(activity, paint);
-    return el('span', {}, swatch, ` ${activity.label} `);
+    swatch.style.background = colour;
+    return el('span', {}, swatch, ` ${text[0].toLowerCase()}${text.slice(1)} `);
   }));
 }
 
 export class Timeline {
   /** `on` has hover(span or -1, event), choose(span), range(text), and select(range or null), which is called instead of a change of
-   *  range where it is there. */
+   *  range where it is there.
+   *  @param {HTMLElement} scroller
+   *  @param {TimelineData} timeline
+   *  @param {any} on */
   constructor(scroller, timeline, on) {
     this.scroller = scroller;
     this.timeline = timeline;
@@ -95,6 +118,11 @@ export class Timeline {
     scroller.addEventListener('keydown', (event) => event.key === 'Escape' && this.whole());
     this.canvas.addEventListener('pointermove', (event) => this.#hover(this.#spanUnder(event), event));
     this.canvas.addEventListener('pointerleave', (event) => this.#hover(-1, event));
+    this.canvas.addEventListener('wheel', (event) => {
+      if (on.wheel?.(event, this.#nsAt(event.offsetX))) {
+        event.preventDefault();
+      }
+    }, { passive: false });
     this.canvas.addEventListener('pointerdown', (event) => {
       this.dragFrom = event.offsetX;
       // A drag may end beside the canvas.
@@ -125,7 +153,10 @@ export class Timeline {
     this.#draw();
   }
 
-  /** Shows the lanes of `threads` that are 1 (null: of all), within `range` (null: as it was). */
+  /** Shows the lanes of `threads` that are 1 (null: of all), within `range` (null: as it was).
+   *  @param {any} paint
+   *  @param {Uint8Array | null} threads
+   *  @param {number[] | null} range */
   show(paint, threads = null, range = null) {
     this.paint = paint;
     this.lanes = [...this.timeline.threads.keys()].filter((thread) => threads === null || threads[thread] === 1);
@@ -291,6 +322,8 @@ export class Timeline {
   #drawLane(thread, top) {
     const { context, timeline, paint } = this;
     const scale = this.#width() / (this.to - this.from);
+    const colours = classColours(timeline, paint);
+    const runnable = activityColour(ACTIVITIES[PREEMPTED], paint);
     let drawnTo = -1;
     for (let i = timeline.first[thread]; i < timeline.first[thread + 1]; i++) {
       const left = LABEL_PX + Math.max(0, timeline.startNs[i] - this.from) * scale;
@@ -302,8 +335,16 @@ export class Timeline {
       if (timeline.startNs[i] > this.to) {
         break;
       }
-      context.fillStyle = activityColour(ACTIVITIES[timeline.activity[i]], paint);
+      const own = timeline.class[i] > 0 ? colours[timeline.class[i] - 1] : undefined;
+      context.fillStyle = own ?? activityColour(ACTIVITIES[timeline.activity[i]], paint);
       context.fillRect(left, top, Math.max(1, right - left), LANE_PX - LANE_GAP_PX);
+      const woken = wokenAt(timeline, i);
+      if (woken >= 0) {
+        // The thread could run from here on.
+        const ready = Math.max(left, LABEL_PX + (woken - this.from) * scale);
+        context.fillStyle = runnable;
+        context.fillRect(ready, top, Math.max(0, right - ready), LANE_PX - LANE_GAP_PX);
+      }
       drawnTo = Math.floor(left) + 1;
       if (timeline.lossy[i] > 0) {
         context.fillStyle = paint.mark;
@@ -315,6 +356,7 @@ export class Timeline {
     context.fillStyle = paint.text;
     context.font = LANE_FONT;
     context.textBaseline = 'middle';
-    context.fillText(timeline.threads[thread], 6, top + LANE_PX / 2, LABEL_PX - 12);
+    const characterPx = context.measureText('0').width;
+    context.fillText(shortenThread(timeline.threads[thread], Math.floor((LABEL_PX - 12) / characterPx)), 6, top + LANE_PX / 2, LABEL_PX - 12);
   }
 }

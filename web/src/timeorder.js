@@ -2,11 +2,17 @@
 
 import { addUp } from './tree.js';
 
+/** @import { Graph, Tree } from './types.d.ts' */
+
 /** Nodes that the graph has at most. */
 export const MAX_TIME_NODES = 400_000;
 
 /** A graph whose children stand in order of time. `stacks` are {node, samples, period} in that order, with nodes
- *  of `tree`. */
+ *  of `tree`.
+ *  @param {Tree} tree
+ *  @param {{ node: number, samples: number, period: number }[]} stacks
+ *  @param {number} max
+ *  @returns {Graph} */
 export function timeOrderGraph(tree, stacks, max = MAX_TIME_NODES) {
   const [parent, key, depth] = [[-1], [-1], [0]];
   const [selfSamples, selfPeriod] = [[0], [0]];
@@ -51,7 +57,9 @@ export function timeOrderGraph(tree, stacks, max = MAX_TIME_NODES) {
     inTime: true,
     cut,
   };
-  graph.totalSamples = addUp(graph.parent, graph.selfSamples.slice());
-  graph.totalPeriod = addUp(graph.parent, graph.selfPeriod.slice());
-  return graph;
+  return {
+    ...graph,
+    totalSamples: addUp(graph.parent, graph.selfSamples.slice()),
+    totalPeriod: addUp(graph.parent, graph.selfPeriod.slice()),
+  };
 }

@@ -17,9 +17,15 @@ const SENTENCES = {
   library: (name) => `library: ${name}`,
 };
 
-/** Menu entries for the function of a key; `path` leads to its node in the whole tree, or is null. */
+/** Menu entries for the function of a key; `path` leads to its node in the whole tree, or is null.
+ *  @param {any} model
+ *  @param {number} key
+ *  @param {number[] | null} path
+ *  @param {(transform: any) => void} apply
+ *  @returns {[string, () => void, string][]} */
 export function transformItems(model, key, path, apply) {
   const fn = functionOf(key);
+  /** @type {[string, () => void, string][]} */
   const subtree = path === null ? [] : [['Focus on this subtree', () => apply({ type: 'subtree', arg: path }), 'S']];
   if (model.isGroup(key)) {
     return subtree;

@@ -5,6 +5,8 @@
 
 import { findOutermost, functionOf } from './tree.js';
 
+/** @import { Transform, Tree } from './types.d.ts' */
+
 /** Types by the letter that the address has for them. */
 export const TRANSFORM_LETTERS = { f: 'focus', s: 'subtree', m: 'merge', d: 'drop', r: 'recursion', c: 'library' };
 
@@ -129,7 +131,10 @@ const RULES = {
 const KEEPS_ROOT = { merge: true, drop: true, library: true, recursion: true, focus: false, subtree: false };
 
 /** The tree after one transform. `context` has dsoOf(key), libraryKey(dso), isGroup(key) and
- *  functionCount, with all made-up functions. */
+ *  functionCount, with all made-up functions.
+ *  @param {Tree} tree
+ *  @param {Transform} transform
+ *  @returns {Tree} */
 export function transformTree(tree, { type, arg }, context) {
   const growth = new Growth(tree.count + 1, context.functionCount * 2);
   const place = RULES[type]({ tree, arg, growth, ...context });
@@ -151,6 +156,5 @@ export function transformTree(tree, { type, arg }, context) {
     rowNode: tree.rowNode.map((node) => (node < 0 ? DROPPED : placeOf[node])),
     cut: tree.cut,
   };
-  transformed.outermost = findOutermost(transformed, context.functionCount);
-  return transformed;
+  return { ...transformed, outermost: findOutermost(transformed, context.functionCount) };
 }

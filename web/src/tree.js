@@ -6,25 +6,32 @@
 
 import { FRAME_FOLDED, FRAME_INLINED } from './decode.js';
 
+/** @import { BaseTree, Frames, Graph, Profile, Rows, SampleChoice, Tree, Weights } from './types.d.ts' */
+
 export const ALL = -1;
 
-/** Function of a key. */
+/** Function of a key.
+ *  @param {number} key */
 export function functionOf(key) {
   return key >> 1;
 }
 
-/** True for the key of an inlined function. */
+/** True for the key of an inlined function.
+ *  @param {number} key */
 export function isInlined(key) {
   return key >= 0 && (key & 1) === 1;
 }
 
-/** Key of each frame of the profile. */
+/** Key of each frame of the profile.
+ *  @param {Frames} frames */
 export function frameKeys(frames) {
   return frames.function.map((f, i) => f * 2 + (frames.flags[i] & FRAME_INLINED ? 1 : 0));
 }
 
 /** Merges the profile's nodes by function; `nodeOf` says where each node of the profile went,
- *  `folded` how many folded nodes a node stands for. */
+ *  `folded` how many folded nodes a node stands for.
+ *  @param {Profile} profile
+ *  @returns {BaseTree} */
 export function mergeTree(profile) {
   const { nodes, frames } = profile;
   const keys = frameKeys(frames);
@@ -59,24 +66,30 @@ export function mergeTree(profile) {
     depth: depth.slice(0, count),
     folded: folded.slice(0, count),
     nodeOf,
+    rowNode: profile.rows.node.map((node) => (node < 0 ? 0 : nodeOf[node])),
+    cut: false,
   };
-  tree.rowNode = profile.rows.node.map((node) => (node < 0 ? 0 : nodeOf[node]));
-  tree.cut = false;
-  tree.outermost = findOutermost(tree, keyCount / 2);
-  return tree;
+  return { ...tree, outermost: findOutermost(tree, keyCount / 2) };
 }
 
 /** Nodes that a tree with groups at its root has at most; further ones count as their callers. */
 export const MAX_GROUPED_NODES = 1_500_000;
 
 /** The tree below one node for each group. `groupOf` is the group of each row, `base` the tree of all rows,
- *  `rowNode` where the rows are in it; `groupKey(group)` is a key. */
+ *  `rowNode` where the rows are in it; `groupKey(group)` is a key.
+ *  @returns {Tree}
+ *  @param {BaseTree} base
+ *  @param {Int32Array} rowNode
+ *  @param {Int32Array} groupOf
+ *  @param {number} groupCount
+ *  @param {{ groupKey: (group: number) => number, functionCount: number, max?: number }} options */
 export function groupTree(base, rowNode, groupOf, groupCount, { groupKey, functionCount, max = MAX_GROUPED_NODES }) {
   const size = Math.min(max, groupCount * base.count + 1);
   const grown = { parent: [-1], key: [ALL], depth: [0], folded: [0] };
   // A place counts where its stamp is that of the group.
   const [place, stamp] = [new Int32Array(base.count), new Int32Array(base.count)];
   const placed = new Int32Array(rowNode.length);
+  /** @type {number[]} */
   const way = [];
   let cut = false;
   for (const [group, rows] of rowsByGroup(groupOf, groupCount)) {
@@ -92,7 +105,7 @@ export function groupTree(base, rowNode, groupOf, groupCount, { groupKey, functi
       }
       let above = place[at];
       while (way.length > 0) {
-        const node = way.pop();
+        const node = /** @type {number} */ (way.pop());
         if (grown.parent.length < size + groupCount) {
           grown.key.push(base.key[node]);
           grown.depth.push(grown.depth[above] + 1);
@@ -116,19 +129,23 @@ export function groupTree(base, rowNode, groupOf, groupCount, { groupKey, functi
     rowNode: placed,
     cut,
   };
-  tree.outermost = findOutermost(tree, functionCount);
-  return tree;
+  return { ...tree, outermost: findOutermost(tree, functionCount) };
 }
 
-/** Each group that has rows, with its rows. */
+/** Each group that has rows, with its rows.
+ *  @param {Int32Array} groupOf
+ *  @param {number} groupCount */
 function rowsByGroup(groupOf, groupCount) {
+  /** @type {number[][]} */
   const rows = Array.from({ length: groupCount }, () => []);
   groupOf.forEach((group, row) => rows[group].push(row));
   return [...rows.entries()].filter(([, list]) => list.length > 0);
 }
 
 /** 1 for nodes whose function has no other frame further out: each stack counts once for a
- *  function that calls itself. */
+ *  function that calls itself.
+ *  @param {{ count: number, parent: Int32Array, key: Int32Array }} tree
+ *  @param {number} functionCount */
 export function findOutermost({ count, parent, key }, functionCount) {
   const [firstChild, nextSibling] = [new Int32Array(count).fill(-1), new Int32Array(count).fill(-1)];
   for (let node = count - 1; node > 0; node--) {
@@ -156,7 +173,9 @@ export function findOutermost({ count, parent, key }, functionCount) {
   return outermost;
 }
 
-/** Adds each node's weight to its parent's, children before parents. */
+/** Adds each node's weight to its parent's, children before parents.
+ *  @param {Int32Array} parent
+ *  @param {Float64Array} weights */
 export function addUp(parent, weights) {
   for (let node = parent.length - 1; node > 0; node--) {
     weights[parent[node]] += weights[node];
@@ -164,14 +183,21 @@ export function addUp(parent, weights) {
   return weights;
 }
 
-/** Tests rows against a selection: an event, and masks of threads and comms or null for all. */
+/** Tests rows against a selection: an event, and masks of threads and comms or null for all.
+ *  @param {Rows} rows
+ *  @param {SampleChoice} selection
+ *  @returns {(row: number) => boolean} */
 export function rowFilter(rows, { event, threads, comms }) {
   return (row) => rows.event[row] === event
     && (threads === null || threads[rows.thread[row]] === 1)
     && (comms === null || comms[rows.comm[row]] === 1);
 }
 
-/** Self and total weights of the tree's nodes for a selection. */
+/** Self and total weights of the tree's nodes for a selection.
+ *  @param {Tree} tree
+ *  @param {Rows} rows
+ *  @param {SampleChoice} selection
+ *  @returns {Weights} */
 export function weighTree(tree, rows, selection) {
   const [selfSamples, selfPeriod] = [new Float64Array(tree.count), new Float64Array(tree.count)];
   const selected = rowFilter(rows, selection);
@@ -190,14 +216,19 @@ export function weighTree(tree, rows, selection) {
   };
 }
 
-/** The tree from the root down as a graph to lay out. */
+/** The tree from the root down as a graph to lay out.
+ *  @param {Tree} tree
+ *  @param {Weights} weights
+ *  @returns {Graph} */
 export function topDownGraph(tree, weights) {
   const { count, parent, key, depth } = tree;
   return { count, parent, key, depth, ...weights };
 }
 
 /** Keys from below the root down to `node`. In order of time a path can come again: there it is the node's
- *  number. */
+ *  number.
+ *  @param {Graph} graph
+ *  @param {number} node */
 export function pathTo(graph, node) {
   if (graph.inTime) {
     return node > 0 ? [node] : [];
@@ -209,7 +240,9 @@ export function pathTo(graph, node) {
   return path.reverse();
 }
 
-/** The deepest node with samples along `path`; 0 where the path does not even begin. */
+/** The deepest node with samples along `path`; 0 where the path does not even begin.
+ *  @param {Graph} graph
+ *  @param {readonly number[]} path */
 export function findPath(graph, path) {
   if (graph.inTime) {
     return path.length > 0 && path[0] < graph.count ? path[0] : 0;

@@ -1,14 +1,18 @@
 #!/bin/sh
-# Tests of the HTML page: the modules under node, then the page in Chromium.
+# Tests of the HTML page: the types of its modules, the modules under node, then the page in Chromium.
 # Where there is no Chromium, its tests are skipped by name.
 set -eu
 cd "$(dirname "$0")"
+PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1 npm ci --silent
+node_modules/.bin/tsc -p ..
+node_modules/.bin/tsc -p ../tsconfig.core.json
+
 pages=$(mktemp -d "${TMPDIR:-/tmp}/whit-pages-XXXXXX")
 trap 'rm -rf "$pages"' EXIT INT TERM
 export WHIT_TEST_PAGES="$pages"
 
 cargo build --quiet --manifest-path ../../Cargo.toml -p whit-page --example sample_page
-for kind in server hostile large waits compare one empty; do
+for kind in server hostile hostile-waits large waits compare compare-shop threads samples nameless one empty; do
   cargo run --quiet --manifest-path ../../Cargo.toml -p whit-page --example sample_page -- \
     "$kind" "$pages/$kind.html" >/dev/null
 done
@@ -18,5 +22,4 @@ WHIT_TEST_SERVER="${CARGO_TARGET_DIR:-$PWD/../../target}/debug/examples/serve_pa
 export WHIT_TEST_SERVER
 
 node --test --test-reporter=spec unit/
-PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1 npm ci --silent
 node --test --test-reporter=spec browser/

@@ -2,6 +2,7 @@
 
 mod accuracy;
 mod cgroup;
+mod day;
 mod diff;
 mod export;
 mod heading;
@@ -10,6 +11,7 @@ mod query;
 mod readers;
 mod record;
 mod report;
+mod serve;
 mod setup;
 mod stacks;
 mod stat;
@@ -41,6 +43,8 @@ enum What {
     Accuracy(accuracy::AccuracyArgs),
     /// Compare ways to count per cgroup: time added to each switch between cgroups
     Cgroup(cgroup::CgroupArgs),
+    /// Simulate a day of `whit top`: memory by the hour
+    Day(day::DayArgs),
     /// Prove the verdicts of `whit diff` and the intervals of reports: false calls, coverage, power,
     /// losses
     Diff(diff::DiffArgs),
@@ -62,6 +66,8 @@ enum What {
     Stacks(stacks::StacksArgs),
     /// Compare `whit stat -I` with `perf stat -I`: CPU time, and intervals really printed
     Stat(stat::StatArgs),
+    /// Measure `whit serve`: the first page, sums of random ranges of time, memory
+    Serve(serve::ServeArgs),
     /// Compare ways to record every context switch with its stack: slowdown, losses, sizes
     Switches(switches::SwitchesArgs),
     /// Compare `whit top` with `perf top` on a terminal: CPU time and memory
@@ -87,6 +93,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<i32> {
     match &args.what {
         What::Accuracy(args) => accuracy::run(args),
         What::Cgroup(args) => cgroup::run(args),
+        What::Day(args) => day::run(args),
         What::Diff(args) => diff::run(args),
         What::Export(args) => export::run(args),
         What::Query(args) => query::run(args),
@@ -95,6 +102,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<i32> {
         What::Record(args) => record::run(args),
         What::Report(args) => report::run(args),
         What::Sched(args) => pmu::sched(args),
+        What::Serve(args) => serve::run(args),
         What::Stacks(args) => stacks::run(args),
         What::Stat(args) => stat::run(args),
         What::Switches(args) => switches::run(args),

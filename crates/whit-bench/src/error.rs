@@ -110,6 +110,24 @@ pub enum Error {
          there (`mount -t tracefs tracefs /sys/kernel/tracing`), or use a kernel with event tracing"
     )]
     NoTracepoint,
+    /// A simulated recording went wrong.
+    #[error("the simulated recording went wrong: {reason}")]
+    Simulation {
+        /// The message of the failed step.
+        reason: String,
+    },
+    /// A server did not serve.
+    #[error("`whit serve` does not answer: {reason}")]
+    Server {
+        /// The end of it.
+        reason: String,
+    },
+    /// There is nothing to choose ranges from.
+    #[error("{path} does not state the times of its samples: record it anew with whit")]
+    NoSpan {
+        /// The recording.
+        path: PathBuf,
+    },
     /// Cgroups cannot be found.
     #[error(transparent)]
     Cgroups(#[from] whit_host::error::HostError),

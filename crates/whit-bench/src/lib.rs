@@ -13,7 +13,9 @@
 //! [`stacks`] is behind `whit bench stacks`: whether stacks unwound in the kernel are right.
 //! [`diff`](mod@diff) is behind `whit bench diff`: whether verdicts and intervals are right.
 //! [`switches`] is behind `whit bench switches`: what every context switch with its stack costs.
+//! [`serve`] is behind `whit bench serve`: how soon a served page and its ranges are there.
 //! [`top`] is behind `whit bench top`: the cost of a live picture.
+//! [`day`] is behind `whit bench day`: its memory over a day.
 //! [`pmu`] is behind `whit bench pmi`, `lbr` and `sched`: what driving a PMU costs.
 //! [`vpmu`] is behind `whit bench vpmu`: what a guest waits for its virtual PMU.
 //!
@@ -26,6 +28,7 @@ pub mod accuracy;
 pub mod cgroup;
 pub mod compare;
 pub mod core_pmu;
+pub mod day;
 pub mod diff;
 pub mod disk;
 pub mod error;
@@ -40,6 +43,7 @@ pub mod recording;
 pub mod render;
 pub mod report;
 pub mod scratch;
+pub mod serve;
 pub mod setup;
 pub mod stacks;
 pub mod switches;

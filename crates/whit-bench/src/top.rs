@@ -304,7 +304,7 @@ fn first_number(path: &Path) -> Option<u64> {
 }
 
 /// Pages of files are shared with all others that map them, and go when memory is short.
-fn anonymous_bytes(folder: &Path) -> u64 {
+pub(crate) fn anonymous_bytes(folder: &Path) -> u64 {
     let status = fs::read_to_string(folder.join("status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
     let kib = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());

@@ -27,6 +27,7 @@ use whit_unwind_tables::TableStore;
 use super::arenas;
 use super::model::{Backing, Model};
 use super::modules::{Modules, TableCounts, UnopenedBinary};
+use super::python::Named;
 
 /// How often processes are looked for that have ended.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
@@ -91,7 +92,7 @@ impl Following {
         (events, rings): (Vec<OpenEvent>, Vec<MappedRing>),
         pids: &[Pid],
         expected: Option<Expected>,
-        store: TableStore,
+        (store, named): (TableStore, Option<Arc<Mutex<Named>>>),
         roots: &Roots,
     ) -> Result<Following, EngineError> {
         let poller = Poller::new().map_err(EngineError::system("create an epoll descriptor"))?;
@@ -102,7 +103,7 @@ impl Following {
             poller.add(fd, number as u64).map_err(EngineError::system("wait for mappings"))?;
         }
         let layout = SampleLayout::new(&events[0].event.attr);
-        let modules = Modules::start(roots, store, &waker)?;
+        let modules = Modules::start(roots, store, &waker, named)?;
         let mut follower = Follower {
             stacks,
             events,
@@ -166,6 +167,7 @@ impl Follower {
                 swept = Instant::now();
             }
         }
+        self.modules.finish_names();
         self.counts.tables = self.modules.counts;
         self.counts.unknown_mappings = self.model.unknown_mappings();
         self.counts.unknown_processes = self.model.beyond;

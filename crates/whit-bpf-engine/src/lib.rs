@@ -34,6 +34,7 @@ mod ld_cache;
 mod model;
 mod modules;
 mod preload;
+mod python;
 mod record_layout;
 mod schedule;
 mod summary;
@@ -62,6 +63,7 @@ use whit_engine::settings::{CallGraph, LoaderPaths, RingSize};
 use whit_engine::{Attachment, DecodeCounts, Engine, EngineSummary, RecordDecoder};
 use whit_perfdata::blocked::Edge;
 use whit_perfdata::feature::EventDesc;
+use whit_perfdata::interpreted::InterpretedFunction;
 use whit_perfdata::tracing_data::TraceEvent;
 use whit_sys::{Errno, scheduling};
 use whit_types::{Pid, Tid};
@@ -77,6 +79,7 @@ use fit::{call_graph, channel_bytes, has_few_threads};
 pub use follow::FollowCounts;
 use follow::{Expected, Following};
 pub use modules::{TableCounts, UnopenedBinary};
+use python::Named;
 use record_layout::Layout;
 pub use summary::{PartSummary, StackSummary};
 use switch_events::SwitchEvents;
@@ -101,6 +104,8 @@ pub struct StackPlan {
     pub program: Option<OsString>,
     /// Where its binaries are.
     pub loader: LoaderPaths,
+    /// Frames of interpreters are walked. Their functions get names when the recording ends.
+    pub walks_interpreters: bool,
 }
 
 /// The engine of one recording.
@@ -125,6 +130,8 @@ pub struct BpfEngine {
     off_cpu_period_ns: u64,
     /// Threads that are blocked when recording begins or ends, where switches are recorded.
     blocked: Option<BlockedStacks>,
+    /// Functions of interpreters.
+    named: Arc<Mutex<Named>>,
     /// The settings of the decoders.
     given: DecoderConfig,
 }
@@ -173,6 +180,7 @@ impl BpfEngine {
             off_cpu: events.tracking.off_cpu,
             off_cpu_period_ns: options.off_cpu_period_ns,
             blocked,
+            named: Arc::default(),
             given: DecoderConfig {
                 scheduler_symbols,
                 wakes,
@@ -182,6 +190,10 @@ impl BpfEngine {
                 packs: switches && events.tracking.packs_switches,
             },
         })
+    }
+
+    fn named(&self) -> MutexGuard<'_, Named> {
+        self.named.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, Stacks> {
@@ -232,15 +244,15 @@ impl BpfEngine {
     ) -> Result<(), EngineError> {
         self.lock().attach_processes().map_err(EngineError::own)?;
         let StackPlan { table_cache, program, loader, .. } = &self.plan;
-        let store = TableStore::new(table_cache.clone());
+        let named = self.plan.walks_interpreters.then(|| self.named.clone());
+        let kept = (TableStore::new(table_cache.clone()), named);
         let expected = program.as_ref().zip(pids.first()).map(|(program, pid)| Expected {
             pid: pid.0,
             backings: preload::backings(program, loader),
         });
         // Samples of events of CPUs begin with the command's program, as those of its threads do.
         let command = pids.first().filter(|_| program.is_some());
-        let following =
-            Following::start(self.stacks.clone(), follow, pids, expected, store, roots)?;
+        let following = Following::start(self.stacks.clone(), follow, pids, expected, kept, roots)?;
         let awaited = command.map(|pid| self.lock().await_exec(pid.0 as u32));
         self.following = Some(following);
         awaited.transpose().map(drop).map_err(EngineError::own)
@@ -399,6 +411,10 @@ impl Engine for BpfEngine {
     fn summarise(&mut self, decoder: DecodeCounts) -> Option<Box<dyn EngineSummary>> {
         let follow = self.following.take().map(|mut following| following.stop());
         let blocked = self.blocked.as_ref().map(|blocked| blocked.counts).unwrap_or_default();
+        let unread_functions = {
+            let named = self.named();
+            named.unread + named.beyond
+        };
         let stacks = self.lock();
         let part = |part| PartSummary {
             counts: stacks.counts(part).unwrap_or_default(),
@@ -415,8 +431,13 @@ impl Engine for BpfEngine {
             timed: stacks.timed(),
             decoder,
             blocked,
+            unread_functions,
             is_packed: self.given.packs,
         }))
+    }
+
+    fn interpreted_functions(&self) -> Vec<InterpretedFunction> {
+        self.named().functions.clone()
     }
 }
 

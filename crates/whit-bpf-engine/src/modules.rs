@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use whit_bpf::BpfError;
-use whit_bpf::stacks::{Mapping, Stacks, TableNumber, TableParts};
+use whit_bpf::stacks::{InterpreterNumber, Mapping, Stacks, TableNumber, TableParts};
 use whit_elf::{ElfImage, own_vdso};
 use whit_engine::error::EngineError;
 use whit_host::roots::Roots;
@@ -25,6 +25,7 @@ use whit_unwind::{Bytes, Trampolines};
 use whit_unwind_tables::{FileVersion, Origin, TableStore};
 
 use super::model::{Backing, Mapped, Model, Space};
+use super::python::{self, Named, Names, Python};
 
 /// Threads that make tables.
 const WORKERS_MAX: usize = 4;
@@ -68,6 +69,7 @@ pub(super) struct Done {
     pid: i32,
     image: Result<Option<ElfImage>, OpenError>,
     table: Option<(UnwindTable, Origin)>,
+    python: Option<Python>,
     build_ns: u64,
 }
 
@@ -117,7 +119,34 @@ pub(super) struct Modules {
     tasks: Option<Sender<Task>>,
     done: Receiver<Done>,
     workers: Vec<JoinHandle<()>>,
+    interpreters: Interpreters,
     pub(super) counts: TableCounts,
+}
+
+/// The interpreters among the binaries.
+#[derive(Debug)]
+struct Interpreters {
+    roots: Roots,
+    /// Reads names, as soon as there is an interpreter.
+    names: Option<Names>,
+    /// Nothing where frames of interpreters are not walked.
+    named: Option<Arc<Mutex<Named>>>,
+}
+
+impl Interpreters {
+    /// Has the programs walk the frames of an interpreter; refused, they walk native frames.
+    fn learn(&mut self, python: &Python, stacks: &Mutex<Stacks>) -> Option<InterpreterNumber> {
+        let named = self.named.clone()?;
+        let mut stacks = stacks.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.names.is_none() {
+            let functions = stacks.functions().ok()?;
+            self.names = Names::start(functions, &self.roots, named).ok();
+        }
+        let names = self.names.as_ref()?;
+        let number = stacks.add_interpreter(&python.interpreter).ok()?;
+        names.learn(number, python.objects);
+        Some(number)
+    }
 }
 
 impl Modules {
@@ -126,6 +155,7 @@ impl Modules {
         roots: &Roots,
         store: TableStore,
         waker: &Waker,
+        named: Option<Arc<Mutex<Named>>>,
     ) -> Result<Modules, EngineError> {
         let (tasks, inbox) = channel();
         let (outbox, done) = channel();
@@ -141,7 +171,8 @@ impl Modules {
         }
         let counts = TableCounts::default();
         let (known, arenas) = (HashMap::new(), HashMap::new());
-        Ok(Modules { known, arenas, tasks: Some(tasks), done, workers, counts })
+        let interpreters = Interpreters { roots: roots.clone(), names: None, named };
+        Ok(Modules { known, arenas, tasks: Some(tasks), done, workers, interpreters, counts })
     }
 
     /// The mappings of a process for the kernel's programs. The threads start on new binaries.
@@ -229,11 +260,14 @@ impl Modules {
     /// Takes in the results of the threads, and loads their tables. Gives the binaries.
     pub(super) fn settle(&mut self, stacks: &Mutex<Stacks>) -> Vec<Backing> {
         let mut settled = Vec::new();
-        while let Ok(Done { backing, pid, image, table, build_ns }) = self.done.try_recv() {
+        while let Ok(done) = self.done.try_recv() {
+            let Done { backing, pid, image, table, python, build_ns } = done;
             self.counts.build_ns += build_ns;
             let module = match image {
                 Ok(Some(image)) => {
-                    let number = self.load(table, stacks);
+                    let interpreter =
+                        python.and_then(|python| self.interpreters.learn(&python, stacks));
+                    let number = self.load(table, interpreter, stacks);
                     name(&backing, &image, number, stacks);
                     Module::Ready(image, number)
                 }
@@ -259,7 +293,7 @@ impl Modules {
     pub(super) fn learn_arenas(&mut self, of: Trampolines, stacks: &Mutex<Stacks>) {
         if !self.arenas.contains_key(&of) {
             let table = of.table().ok().map(|table| (table, Origin::Built));
-            let number = self.load(table, stacks);
+            let number = self.load(table, None, stacks);
             self.arenas.insert(of, number);
         }
     }
@@ -267,13 +301,14 @@ impl Modules {
     fn load(
         &mut self,
         table: Option<(UnwindTable, Origin)>,
+        interpreter: Option<InterpreterNumber>,
         stacks: &Mutex<Stacks>,
     ) -> TableNumber {
         let Some((table, origin)) = table else {
             self.counts.without += 1;
             return TableNumber::NONE;
         };
-        match load(stacks, &table) {
+        match load(stacks, &table, interpreter) {
             Ok(number) => {
                 self.counts.count(&table, origin);
                 number
@@ -298,6 +333,13 @@ fn name(backing: &Backing, image: &ElfImage, table: TableNumber, stacks: &Mutex<
     };
 }
 
+impl Modules {
+    /// Ends the reading of names; those that were met are read.
+    pub(super) fn finish_names(&mut self) {
+        self.interpreters.names = None;
+    }
+}
+
 impl Drop for Modules {
     fn drop(&mut self) {
         self.tasks = None;
@@ -308,10 +350,14 @@ impl Drop for Modules {
     }
 }
 
-fn load(stacks: &Mutex<Stacks>, table: &UnwindTable) -> Result<TableNumber, BpfError> {
+fn load(
+    stacks: &Mutex<Stacks>,
+    table: &UnwindTable,
+    interpreter: Option<InterpreterNumber>,
+) -> Result<TableNumber, BpfError> {
     let rules: Vec<[u8; 8]> = table.rules().iter().map(|rule| rule.encode()).collect();
-    let start = table.range().start.0;
-    let parts = TableParts { start, index: table.index(), rows: table.rows(), rules: &rules };
+    let (start, index, rows) = (table.range().start.0, table.index(), table.rows());
+    let parts = TableParts { start, index, rows, rules: &rules, interpreter };
     stacks.lock().unwrap_or_else(PoisonError::into_inner).add_table(&parts)
 }
 
@@ -330,9 +376,10 @@ fn work(
         let opened = open(&backing, &mapper, roots);
         let binary = opened.as_ref().ok().and_then(Option::as_ref);
         let table = binary.and_then(|binary| store.table(&binary.image, binary.version).ok());
+        let python = binary.and_then(|binary| python::find(&binary.image));
         let image = opened.map(|binary| binary.map(|binary| binary.image));
         let build_ns = begin.elapsed().as_nanos() as u64;
-        if outbox.send(Done { backing, pid: mapper.pid, image, table, build_ns }).is_err() {
+        if outbox.send(Done { backing, pid: mapper.pid, image, table, python, build_ns }).is_err() {
             return;
         }
         let _ = waker.wake();

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use whit_bpf::stacks::{Counts, RunStatistics, StopReason};
+use whit_bpf::stacks::{Counts, NativeStayed, RunStatistics, StopReason};
 use whit_engine::{DecodeCounts, EngineSummary};
 use whit_perfdata::ledger::{BpfMeasurement, Ledger, StackLedger};
 use whit_types::OpenFailure;
@@ -70,6 +70,8 @@ pub struct StackSummary {
     pub decoder: DecodeCounts,
     /// Threads that were blocked when recording began or ended.
     pub(crate) blocked: BlockedCounts,
+    /// Functions of interpreters whose names could not be read.
+    pub unread_functions: u64,
     /// Switches were packed.
     pub is_packed: bool,
 }
@@ -146,7 +148,7 @@ impl StackSummary {
     }
 
     /// Gaps of the recording beside cut stacks.
-    fn missing(&self) -> [(u64, &'static str); 10] {
+    fn missing(&self) -> [(u64, &'static str); 11] {
         [
             (self.sum(|of| of.lost + of.lost_stacks), "records or stacks lost"),
             (
@@ -160,6 +162,7 @@ impl StackSummary {
             (self.follow.lost_records, "records of mappings lost"),
             (self.follow.refused, "descriptions of processes refused"),
             (self.follow.unknown_mappings, "mappings beyond the bound of a process"),
+            (self.unread_functions, "interpreted functions without a name"),
             (self.follow.unknown_processes, "records of processes beyond their bound"),
         ]
     }
@@ -246,9 +249,18 @@ impl fmt::Display for Details<'_> {
             (all.sum(|of| of.late), "threads whose coming the kernel hid"),
             (all.sum(|of| of.learned), "mappings found before they were told of"),
             (tables.refused, "tables refused"),
+            (all.sum(|of| of.interpreted), "interpreted frames"),
         ] {
             if count > 0 {
                 write!(f, "; {count} {what}")?;
+            }
+        }
+        for (number, reason) in NativeStayed::ALL.into_iter().enumerate() {
+            match all.sum(|of| of.native_stayed[number]) {
+                0 => {}
+                count => {
+                    write!(f, "; {count} with native frames of an interpreter: {}", reason.text())?
+                }
             }
         }
         all.cuts().iter().try_for_each(|(count, why)| write!(f, "; {count} cut: {why}"))?;
@@ -313,6 +325,19 @@ mod tests {
         );
         let details = summary.details().to_string();
         assert!(details.contains("; 1 cut: the stack could not be read"), "{details}");
+    }
+
+    #[test]
+    fn details_say_where_native_frames_of_interpreters_stayed() {
+        let mut summary = summary(1, &[(StopReason::EndOfStack, 1)]);
+        summary.samples.counts.interpreted = 5;
+        summary.switches.counts.native_stayed[NativeStayed::NotEntered as usize] = 3;
+        summary.unread_functions = 2;
+        let (line, details) = (summary.to_string(), summary.details().to_string());
+        assert!(line.contains("; 2 interpreted functions without a name"), "{line}");
+        assert!(details.contains("; 5 interpreted frames"), "{details}");
+        let stayed = "; 3 with native frames of an interpreter: the interpreter's loop was being";
+        assert!(details.contains(stayed), "{details}");
     }
 
     #[test]

@@ -41,7 +41,7 @@ const volatile struct {
 #define PIECE_BYTES 1024
 #define PIECES 4
 /* Steps of a walk, with those that are done again. */
-#define STEPS_MAX 384
+#define STEPS_MAX 1024
 
 /* `task_struct::__state` (include/linux/sched.h). */
 #define TASK_UNINTERRUPTIBLE 2
@@ -141,6 +141,13 @@ struct before_step {
 	u32 frames_count;
 	u32 reads_count;
 	u32 needs_fp;
+	u32 chain_state;
+	u32 interpreter_reason;
+	u32 interpreted_count;
+	u64 chain;
+	struct unwind_run run;
+	/* The frame in the place of a run's native one. */
+	u64 first_of_run;
 };
 
 /* A step of the walk. One that misses a piece changes nothing, and says which. A function of its own, so that the
@@ -163,6 +170,12 @@ UNWIND_FN u32 step_or_miss(struct blocked_scratch *scratch)
 	before.frames_count = s->frames_count;
 	before.reads_count = s->reads_count;
 	before.needs_fp = s->needs_fp;
+	before.chain_state = s->chain_state;
+	before.interpreter_reason = s->interpreter_reason;
+	before.interpreted_count = s->interpreted_count;
+	before.chain = s->chain;
+	before.run = s->run;
+	before.first_of_run = s->frames[s->run.native_count % UNWIND_FRAMES_ROOM];
 	scratch->missed = 0;
 	reason = unwind_step(s);
 	/* Without a word a step may end in any way. */
@@ -177,6 +190,12 @@ UNWIND_FN u32 step_or_miss(struct blocked_scratch *scratch)
 	s->frames_count = before.frames_count;
 	s->reads_count = before.reads_count;
 	s->needs_fp = before.needs_fp;
+	s->chain_state = before.chain_state;
+	s->interpreter_reason = before.interpreter_reason;
+	s->interpreted_count = before.interpreted_count;
+	s->chain = before.chain;
+	s->run = before.run;
+	s->frames[s->run.native_count % UNWIND_FRAMES_ROOM] = before.first_of_run;
 	return UNWIND_UNREADABLE;
 }
 
@@ -220,6 +239,7 @@ static ALWAYS_INLINE u32 take_user_stack(struct blocked_scratch *scratch, struct
 
 	registers_of(task, &user);
 	unwind_begin(s);
+	s->task = (u64)task;
 	s->ip = user.ip;
 	s->sp = user.sp;
 	s->fp = user.fp;

@@ -22,8 +22,17 @@ static ALWAYS_INLINE const struct unwind_table *unwind_table(u32 number);
 static ALWAYS_INLINE u64 unwind_rule(u32 number);
 static ALWAYS_INLINE u32 unwind_word(u32 number);
 
+struct interpreter;
+struct interpreted;
+static ALWAYS_INLINE const struct interpreter *unwind_interpreter(u32 number);
+UNWIND_FN u32 interpreter_ids(struct unwind_state *s);
+static ALWAYS_INLINE u64 interpreter_thread(struct unwind_state *s);
+static ALWAYS_INLINE void interpreter_keep_thread(struct unwind_state *s, u64 thread);
+static ALWAYS_INLINE void interpreter_tell(struct unwind_state *s, const struct interpreted *function);
+
 #include "unwind.h"
 #include "task_ids.h"
+#include "interpreters.h"
 #include "chosen.h"
 
 /* Process: number of its first mapping, shifted, and how many there are. One word, so that it is

@@ -139,6 +139,9 @@ struct counts {
 	/* Mappings found without an announcement. */
 	u64 learned;
 	u64 reasons[UNWIND_REASONS_ROOM];
+	/* Frames of interpreted functions; walks in which native frames stayed in their place, by the first reason. */
+	u64 interpreted;
+	u64 interpreter_reasons[INTERPRETER_REASONS];
 };
 
 /* Which program. */
@@ -540,6 +543,15 @@ static ALWAYS_INLINE struct memo_set *memo_set_of(u32 tid, u64 ip, u64 sp)
 	return settings.no_memo ? NULL : bpf_map_lookup_elem(&memos, &place);
 }
 
+static ALWAYS_INLINE void count_interpreted(struct scratch *scratch, const struct unwind_state *s)
+{
+	if (!s->chain_state)
+		return;
+	scratch->counts.interpreted += s->interpreted_count;
+	if (s->interpreter_reason)
+		scratch->counts.interpreter_reasons[s->interpreter_reason % INTERPRETER_REASONS]++;
+}
+
 /* The hash of the current thread's user stack. If it was walked, its frames are in `unwind`; a stack
  * from the cache was emitted before. */
 static ALWAYS_INLINE u64 user_hash(struct switch_memory *memory, struct scratch *scratch, u32 tid, u64 process,
@@ -562,6 +574,7 @@ static ALWAYS_INLINE u64 user_hash(struct switch_memory *memory, struct scratch 
 		return hash;
 	}
 	unwind_begin(s);
+	s->task = (u64)bpf_get_current_task_btf();
 	s->ip = key.ip;
 	s->sp = key.sp;
 	s->fp = key.fp;
@@ -585,6 +598,7 @@ static ALWAYS_INLINE u64 user_hash(struct switch_memory *memory, struct scratch 
 	scratch->counts.learned += s->has_learned;
 	scratch->counts.reasons[*reason % UNWIND_REASONS_ROOM]++;
 	scratch->counts.frames += s->frames_count;
+	count_interpreted(scratch, s);
 	hash = unwind_mix(s->hash, *reason);
 	/* 0 says that there is none. */
 	hash |= !hash;

@@ -13,6 +13,7 @@
  *     u32 unwind_learn(struct unwind_state *s, u64 address)
  *                                          finds a mapping that was not announced and holds the
  *                                          address, into s->mapping; 0 on failure
+ *     and the functions of interpreter.h
  *
  * The verifier of BPF programs looks at each global function once, for all callers. That is why
  * these are small and take numbers, and why there is no limit to frames but UNWIND_FRAMES_MAX.
@@ -30,6 +31,9 @@
 #define UNWIND_READS_ROOM 64
 /* Bytes of the stack that are copied at once. */
 #define UNWIND_WINDOW_BYTES 512
+/* Steps of a walk: a run of interpreted frames takes two besides its frames, or as many as it has if it is taken
+ * back. */
+#define UNWIND_STEPS_MAX 512
 /* Steps of a search among 2^14 - 1 mappings, and among the 256 rows of a bucket. */
 #define UNWIND_MAPPING_STEPS 14
 #define UNWIND_ROW_STEPS 9
@@ -163,6 +167,25 @@ struct unwind_table {
 	u32 index;
 	u32 rows;
 	u32 rules;
+	/* The interpreter that the binary has; 0 for none. */
+	u32 interpreter;
+	u32 unused;
+};
+
+/* Frames of interpreted functions in the place of a native frame: see interpreter.h. */
+struct unwind_run {
+	/* The next one; 0 outside of a run. */
+	u64 frame;
+	/* The native frame: its part of the stack, its address, the hash without it, and its place. */
+	u64 low;
+	u64 high;
+	u64 native_ip;
+	u64 native_hash;
+	u32 native_count;
+	/* The interpreter. */
+	u32 number;
+	/* Actual addresses of its binary less this are stated ones. */
+	u64 bias;
 };
 
 struct unwind_read {
@@ -199,6 +222,22 @@ struct unwind_state {
 	u64 value;
 	/* Mixed from the frames. */
 	u64 hash;
+	/* The walked thread, as a number; its own number of itself; its process. */
+	u64 task;
+	u32 own_tid;
+	u32 pid;
+	/* Whether the frame that was taken in last lies in the loop of an interpreter. */
+	u32 is_in_loop;
+	/* Whether `chain` is known, why native frames stayed, and how many are interpreted. */
+	u32 chain_state;
+	u32 interpreter_reason;
+	u32 interpreted_count;
+	/* Where the next run begins. */
+	u64 chain;
+	/* Where a search for the thread's state is. */
+	u64 look_interpreter;
+	u64 look_thread;
+	struct unwind_run run;
 	/* Address of the copied part of the stack. */
 	u64 window_address;
 	u64 window[UNWIND_WINDOW_BYTES / 8];
@@ -336,7 +375,7 @@ UNWIND_FN u32 unwind_go_to(struct unwind_state *s, u64 address)
 		s->mapping.start = s->mapping.end = 0;
 		return 0;
 	}
-	s->table.buckets = 0;
+	s->table.buckets = s->table.interpreter = 0;
 	const struct unwind_table *table = unwind_table(s->mapping.table);
 	if (table)
 		s->table = *table;
@@ -513,6 +552,26 @@ UNWIND_FN u32 unwind_by_rule(struct unwind_state *s, u64 rule)
 	return unwind_by_cfa(s, cfa + addend, rule);
 }
 
+#include "interpreter.h"
+
+/* Has s->run be of the interpreter whose loop holds an address, if it does. */
+UNWIND_FN u32 unwind_enter_loop(struct unwind_state *s, u64 address)
+{
+	if (!s)
+		return 0;
+	const struct interpreter *it = unwind_interpreter(s->table.interpreter);
+	u64 bias = s->mapping.bias;
+
+	if (!it)
+		return 0;
+	if (address - bias - it->loop_start >= it->loop_end - it->loop_start &&
+	    address - bias - it->cold_start >= it->cold_end - it->cold_start)
+		return 0;
+	s->run.number = s->table.interpreter;
+	s->run.bias = bias;
+	return 1;
+}
+
 /* Takes the frame in and goes to its caller if a rule says how; else gives why not, or how to go on. */
 static UNWIND_INLINE u32 unwind_enter(struct unwind_state *s)
 {
@@ -530,6 +589,8 @@ static UNWIND_INLINE u32 unwind_enter(struct unwind_state *s)
 	s->hash = unwind_mix(s->hash, s->ip);
 	if (!is_mapped)
 		return UNWIND_GO_BY_FP | UNWIND_NO_MAPPING;
+	if (s->table.interpreter)
+		s->is_in_loop = unwind_enter_loop(s, address);
 	if (s->mapping.table == UNWIND_TABLE_NOT_YET)
 		return UNWIND_GO_BY_FP | UNWIND_NO_TABLE_YET;
 	if (s->mapping.table == UNWIND_TABLE_NONE)
@@ -552,12 +613,18 @@ UNWIND_FN u32 unwind_step(struct unwind_state *s)
 {
 	if (!s)
 		return UNWIND_BAD_TABLE;
+	if (s->run.frame)
+		return interpreter_step(s);
+	u64 sp = s->sp, hash = s->hash;
+	s->is_in_loop = 0;
 	u32 reason = unwind_enter(s);
 
 	if (reason == UNWIND_GO_UNCOVERED)
 		reason = unwind_uncovered(s);
 	if (reason & UNWIND_GO_BY_FP)
 		reason = unwind_by_fp(s, reason & ~UNWIND_GO_BY_FP);
+	if (s->is_in_loop && !reason)
+		interpreter_begin(s, sp, hash);
 	return reason;
 }
 
@@ -573,19 +640,21 @@ static UNWIND_INLINE void unwind_begin(struct unwind_state *s)
 	s->fp_address = UNWIND_FP_FIRST;
 	s->hash = UNWIND_HASH_SEED;
 	s->window_address = UNWIND_NO_WINDOW;
+	s->run.frame = s->look_interpreter = s->look_thread = 0;
+	s->chain_state = s->interpreter_reason = s->interpreted_count = 0;
 }
 
 static UNWIND_INLINE u32 unwind_walk(struct unwind_state *s)
 {
-	u32 reason = UNWIND_ON;
+	u32 reason;
 
-	/* One more than frames: it is the last step that says that there are too many. */
-	for (u32 i = 0; i <= UNWIND_FRAMES_MAX; i++) {
+	for (u32 i = 0; i < UNWIND_STEPS_MAX; i++) {
 		reason = unwind_step(s);
 		if (reason)
-			break;
+			return reason;
 	}
-	return reason;
+	/* Runs that are taken back again and again. */
+	return UNWIND_FRAMES_LIMIT;
 }
 
 #endif

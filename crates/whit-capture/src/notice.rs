@@ -404,7 +404,7 @@ impl fmt::Display for Notice {
             ),
             Notice::RuntimeWithoutNames { runtime, pid } => write!(
                 f,
-                "functions of {runtime} have no names (process {}); the way to them: {}",
+                "functions of {runtime} have no names (process {}); to get names: {}",
                 pid.0,
                 runtime.advice()
             ),

@@ -130,6 +130,8 @@ impl RecordPlan {
                     table_cache: options.table_cache.clone(),
                     program: options.command.first().filter(|_| is_recorded).cloned(),
                     loader: options.loader.clone(),
+                    // Readers of a stream need names before its end.
+                    walks_interpreters: options.output != Output::Stdout,
                 },
             },
             rings: RingPlan { size: options.ring_size, is_unbuffered: options.unbuffered },

@@ -3,9 +3,8 @@
 use crate::cache::Cache;
 use crate::cursor;
 use crate::error::{DatasetError, shown};
-use crate::export::LAST_TABLE;
 use crate::inner::Inner;
-use crate::layout::{Part, parts};
+use crate::layout::{LAST_TABLE, Part, parts};
 use crate::schema::partitions;
 use std::collections::BTreeMap;
 use std::path::Path;

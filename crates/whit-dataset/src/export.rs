@@ -1,19 +1,15 @@
-//! Adds a recording to a dataset.
+//! Adds recordings to a dataset.
 
 use crate::error::{DatasetError, shown};
 use crate::identity::Identity;
-use crate::layout::{Part, parts};
+use crate::layout::{LAST_TABLE, Listing, Part};
 use crate::part_reader::PartReader;
 use crate::part_writer::{Labels, write};
+use crate::publish::{Addition, FileSystem, publish};
 use crate::writing_folder::WritingFolder;
-use std::collections::BTreeSet;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use whit_tables::{Database, MAX_RECORDINGS, TABLES, find};
-
-/// The table whose file stands for the whole recording.
-pub(crate) const LAST_TABLE: &str = "recording";
 
 /// A clock that is ahead by less than this is in order.
 const MAX_CLOCK_AHEAD: Duration = Duration::from_secs(60);
@@ -65,41 +61,122 @@ pub enum Outcome {
 /// # Errors
 /// The recording cannot be read, or files cannot be written: then the dataset is as it was.
 pub fn export(root: &Path, database: &Database, facts: Facts<'_>) -> Result<Outcome, DatasetError> {
-    let identity = Identity::of(database)?;
-    let (id, is_present) = number(root, &identity)?;
-    let part = place(root, &identity, id, facts.modified)?;
-    let last = part.path(root, LAST_TABLE);
-    if is_present && !facts.force {
-        return Ok(Outcome::Present { id, path: shown(&last) });
+    let mut export = Export::new(root);
+    let outcome = export.add(database, facts)?;
+    export.publish()?;
+    Ok(outcome)
+}
+
+/// Recordings on their way into a dataset: they are in it from [`Export::publish`] on, all with one wait for the disk.
+/// Those that were not published when this ends are not in it.
+pub struct Export {
+    root: PathBuf,
+    /// The files of the dataset, read once for all recordings that are published together.
+    listing: Option<Listing>,
+    writing: Option<WritingFolder>,
+    additions: Vec<Addition>,
+}
+
+impl Export {
+    /// Most recordings that are published together: their files are open until then.
+    pub const MAX_RECORDINGS: usize = 8;
+
+    /// Into this dataset.
+    pub fn new(root: &Path) -> Export {
+        Export { root: root.to_owned(), listing: None, writing: None, additions: Vec::new() }
     }
-    let database = database.numbered_from(id);
-    let writing = WritingFolder::make(root)?;
-    let labels = Labels { digest: &identity.digest, version: facts.version };
-    let (mut bytes, mut sample_bytes) = (0, 0);
-    for table in TABLES {
-        let path = writing.folder.path().join(table.name());
-        let written = write(&path, table, &database, &labels)?;
-        bytes += written;
-        if table.name() == "sample" {
-            sample_bytes = written;
+
+    /// True where the next recording is to be added after a [`Export::publish`].
+    pub fn is_full(&self) -> bool {
+        self.additions.len() >= Export::MAX_RECORDINGS
+    }
+
+    /// Writes the only recording of a database, without names yet.
+    ///
+    /// # Errors
+    /// The recording cannot be read, or files cannot be written: those that were added before stay.
+    pub fn add(&mut self, database: &Database, facts: Facts<'_>) -> Result<Outcome, DatasetError> {
+        let identity = Identity::of(database)?;
+        let listing = match self.listing.take() {
+            Some(listing) => listing,
+            None => Listing::read(&self.root, TABLES.iter().map(|table| table.name()))?,
+        };
+        let listing = self.listing.insert(listing);
+        let (id, is_present) = number(&self.root, listing, &self.additions, &identity)?;
+        let part = place(listing, &identity, id, facts.modified);
+        if is_present && !facts.force {
+            return Ok(Outcome::Present { id, path: shown(&part.path(&self.root, LAST_TABLE)) });
         }
+        let (addition, exported) = self.write(part, &identity, database, facts)?;
+        self.additions.push(addition);
+        Ok(Outcome::Written(exported))
     }
-    publish(root, &part, writing.folder.path())?;
-    let ahead = identity.end.and_then(|end| end.duration_since(facts.now).ok());
-    let clock_ahead = ahead.filter(|ahead| *ahead > MAX_CLOCK_AHEAD);
-    let samples = identity.samples;
-    Ok(Outcome::Written(Exported { id, samples, sample_bytes, bytes, clock_ahead }))
+
+    fn write(
+        &mut self,
+        part: Part,
+        identity: &Identity,
+        database: &Database,
+        facts: Facts<'_>,
+    ) -> Result<(Addition, Exported), DatasetError> {
+        let database = database.numbered_from(part.id);
+        let writing = match self.writing.take() {
+            Some(writing) => writing,
+            None => WritingFolder::make(&self.root)?,
+        };
+        let from = self.writing.insert(writing).folder(self.additions.len())?;
+        let labels = Labels { digest: &identity.digest, version: facts.version };
+        let (mut files, mut bytes, mut sample_bytes) = (Vec::new(), 0, 0);
+        for table in TABLES {
+            let (file, written) = write(&from.join(table.name()), table, &database, &labels)?;
+            files.push((table.name(), file));
+            bytes += written;
+            if table.name() == "sample" {
+                sample_bytes = written;
+            }
+        }
+        let ahead = identity.end.and_then(|end| end.duration_since(facts.now).ok());
+        let clock_ahead = ahead.filter(|ahead| *ahead > MAX_CLOCK_AHEAD);
+        let (id, samples) = (part.id, identity.samples);
+        let exported = Exported { id, samples, sample_bytes, bytes, clock_ahead };
+        Ok((Addition { part, digest: identity.digest.clone(), from, files }, exported))
+    }
+
+    /// Gives the files of all added recordings their names. Nothing is to be published then.
+    ///
+    /// # Errors
+    /// Files do not reach the disk, or get no names: each recording is in the dataset as a whole or not at all.
+    pub fn publish(&mut self) -> Result<(), DatasetError> {
+        let additions = std::mem::take(&mut self.additions);
+        self.listing = None;
+        let published = match additions.is_empty() {
+            true => Ok(()),
+            false => publish(&self.root, additions, &FileSystem),
+        };
+        self.writing = None;
+        published
+    }
 }
 
 /// The number of the recording, and whether the dataset has it. A number that another recording has is left to it.
-fn number(root: &Path, identity: &Identity) -> Result<(i64, bool), DatasetError> {
-    let (present, _) = parts(root, LAST_TABLE)?;
+fn number(
+    root: &Path,
+    listing: &Listing,
+    additions: &[Addition],
+    identity: &Identity,
+) -> Result<(i64, bool), DatasetError> {
     let mut id = identity.first_id;
     loop {
-        let Some(part) = present.iter().find(|part| part.id == id) else { return Ok((id, false)) };
-        let path = part.path(root, LAST_TABLE);
-        let reader = find(LAST_TABLE).map(|table| PartReader::digest_of(&path, table));
-        if reader.transpose()?.is_some_and(|digest| digest == identity.digest) {
+        let added = additions.iter().find(|added| added.part.id == id);
+        let digest = match (added, listing.parts(LAST_TABLE).iter().find(|part| part.id == id)) {
+            (Some(added), _) => Some(added.digest.clone()),
+            (None, Some(part)) => {
+                let path = part.path(root, LAST_TABLE);
+                find(LAST_TABLE).map(|table| PartReader::digest_of(&path, table)).transpose()?
+            }
+            (None, None) => return Ok((id, false)),
+        };
+        if digest.is_some_and(|digest| digest == identity.digest) {
             return Ok((id, true));
         }
         id = (id + 1) % MAX_RECORDINGS;
@@ -107,52 +184,9 @@ fn number(root: &Path, identity: &Identity) -> Result<(i64, bool), DatasetError>
 }
 
 /// Where its files belong. Those of a killed export have their place already, and it stays theirs.
-fn place(
-    root: &Path,
-    identity: &Identity,
-    id: i64,
-    modified: SystemTime,
-) -> Result<Part, DatasetError> {
+fn place(listing: &Listing, identity: &Identity, id: i64, modified: SystemTime) -> Part {
     let place = identity.place(modified);
-    for table in TABLES {
-        let (present, _) = parts(root, table.name())?;
-        let mut own = present.into_iter().filter(|part| part.id == id);
-        if let Some(part) = own.find(|part| part.place.host == place.host) {
-            return Ok(part);
-        }
-    }
-    Ok(Part { place, id })
-}
-
-/// Gives all files their names, that of the recording last.
-fn publish(root: &Path, part: &Part, from: &Path) -> Result<(), DatasetError> {
-    let (last, others): (Vec<_>, Vec<_>) =
-        TABLES.iter().map(|table| table.name()).partition(|name| *name == LAST_TABLE);
-    for group in [others, last] {
-        let mut changed = BTreeSet::new();
-        for table in group {
-            let path = part.path(root, table);
-            make_folders(root, &path, &mut changed)?;
-            std::fs::rename(from.join(table), &path).map_err(DatasetError::io(&path))?;
-        }
-        // Names reach the disk before that of the recording does.
-        for folder in changed {
-            let synced = File::open(&folder).and_then(|folder| folder.sync_all());
-            synced.map_err(DatasetError::io(&folder))?;
-        }
-    }
-    Ok(())
-}
-
-/// Makes the folders of a file, and notes those that get a new name in them.
-fn make_folders(
-    root: &Path,
-    path: &Path,
-    changed: &mut BTreeSet<PathBuf>,
-) -> Result<(), DatasetError> {
-    let folder = path.parent().unwrap_or(root);
-    let absent = folder.ancestors().take_while(|folder| *folder != root && !folder.exists());
-    changed.extend(absent.filter_map(Path::parent).map(Path::to_owned));
-    changed.insert(folder.to_owned());
-    std::fs::create_dir_all(folder).map_err(DatasetError::io(folder))
+    let own = |part: &&Part| part.id == id && part.place.host == place.host;
+    let known = listing.all().find(own).cloned();
+    known.unwrap_or(Part { place, id })
 }

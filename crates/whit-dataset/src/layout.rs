@@ -8,6 +8,9 @@ use whit_tables::MAX_RECORDINGS;
 /// As Hive, Spark and DuckDB name a value that is not there.
 const NO_VALUE: &str = "__HIVE_DEFAULT_PARTITION__";
 
+/// The table whose file stands for the whole recording.
+pub(crate) const LAST_TABLE: &str = "recording";
+
 /// Where files are written before they have their names; engines leave out names that begin so.
 pub(crate) const WRITING: &str = "_writing";
 
@@ -104,6 +107,31 @@ pub(crate) fn parts(root: &Path, table: &str) -> Result<(Vec<Part>, Vec<PathBuf>
     }
     parts.sort();
     Ok((parts, strange))
+}
+
+/// The files of all tables at one moment.
+pub(crate) struct Listing {
+    tables: Vec<(&'static str, Vec<Part>)>,
+}
+
+impl Listing {
+    pub(crate) fn read(
+        root: &Path,
+        tables: impl Iterator<Item = &'static str>,
+    ) -> Result<Listing, DatasetError> {
+        let read = |table| Ok((table, parts(root, table)?.0));
+        Ok(Listing { tables: tables.map(read).collect::<Result<_, DatasetError>>()? })
+    }
+
+    pub(crate) fn parts(&self, table: &str) -> &[Part] {
+        let found = self.tables.iter().find(|(name, _)| *name == table);
+        found.map_or(&[], |(_, parts)| parts)
+    }
+
+    /// By table.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Part> {
+        self.tables.iter().flat_map(|(_, parts)| parts)
+    }
 }
 
 #[cfg(test)]

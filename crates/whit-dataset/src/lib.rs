@@ -46,10 +46,11 @@ mod inner;
 mod layout;
 mod part_reader;
 mod part_writer;
+mod publish;
 mod schema;
 mod writing_folder;
 
 pub use buffer::{GROUP_ROWS, GROUP_TEXT_BYTES};
 pub use dataset::Dataset;
 pub use error::DatasetError;
-pub use export::{Exported, Facts, Outcome, export};
+pub use export::{Export, Exported, Facts, Outcome, export};

@@ -24,13 +24,13 @@ pub(crate) struct Labels<'a> {
     pub(crate) version: &'a str,
 }
 
-/// Writes all rows of a table; gives the number of bytes.
+/// Writes all rows of a table; gives the file, which need not have reached the disk, and the number of its bytes.
 pub(crate) fn write(
     path: &Path,
     table: &'static dyn AnyTable,
     database: &Database,
     labels: &Labels<'_>,
-) -> std::result::Result<u64, DatasetError> {
+) -> std::result::Result<(File, u64), DatasetError> {
     let file = File::create_new(path).map_err(DatasetError::io(path))?;
     let columns = file_columns(table);
     let mut rows = table.open(database, &Wanted::everything());
@@ -56,8 +56,8 @@ pub(crate) fn write(
         write_group(&mut writer, &mut buffer).map_err(of_parquet)?;
     }
     writer.close().map_err(of_parquet)?;
-    file.sync_all().map_err(DatasetError::io(path))?;
-    Ok(file.metadata().map_err(DatasetError::io(path))?.len())
+    let bytes = file.metadata().map_err(DatasetError::io(path))?.len();
+    Ok((file, bytes))
 }
 
 fn properties(

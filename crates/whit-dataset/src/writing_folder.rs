@@ -3,12 +3,13 @@
 use crate::error::{DatasetError, entries};
 use crate::layout::WRITING;
 use std::fs::File;
-use std::path::Path;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 /// A folder that others leave alone for as long as this lives.
 pub(crate) struct WritingFolder {
-    pub(crate) folder: TempDir,
+    folder: TempDir,
     /// A lock that the kernel takes back from a killed program.
     _lock: File,
 }
@@ -31,5 +32,18 @@ impl WritingFolder {
         let lock = File::open(folder.path()).map_err(DatasetError::io(folder.path()))?;
         lock.lock().map_err(DatasetError::io(folder.path()))?;
         Ok(WritingFolder { folder, _lock: lock })
+    }
+
+    /// Makes an empty folder for the files of a recording; what a failed one left there is gone.
+    pub(crate) fn folder(&self, number: usize) -> Result<PathBuf, DatasetError> {
+        let folder = self.folder.path().join(number.to_string());
+        match std::fs::remove_dir_all(&folder) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(DatasetError::io(&folder)(error));
+            }
+            _ => {}
+        }
+        std::fs::create_dir(&folder).map_err(DatasetError::io(&folder))?;
+        Ok(folder)
     }
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tempfile::TempDir;
-use whit_dataset::{Dataset, DatasetError, Exported, Facts, Outcome, export};
+use whit_dataset::{Dataset, DatasetError, Export, Exported, Facts, Outcome, export};
 use whit_perfdata::reader::Recording;
 use whit_profile::LoadOptions;
 use whit_symbolize::{DebugDirs, SymbolizerConfig};
@@ -168,6 +168,50 @@ fn a_recording_is_added_once() {
     let forced = export(root, &database(&golden), Facts { force: true, ..facts() });
     assert!(matches!(forced, Ok(Outcome::Written(exported)) if exported.id == id));
     assert_eq!(content(root), before, "equal recordings make equal files");
+}
+
+#[test]
+fn recordings_that_are_published_together_are_as_those_published_alone() {
+    let (alone, together) = (tempfile::tempdir(), tempfile::tempdir());
+    let (alone, together) = (alone.expect("a folder"), together.expect("a folder"));
+    let goldens = ["perf-fp", "losses"].map(golden);
+    let ids = goldens.each_ref().map(|golden| add(alone.path(), golden).id);
+    let mut export = Export::new(together.path());
+    let mut added = Vec::new();
+    for golden in &goldens {
+        match export.add(&database(golden), facts()).expect("an export") {
+            Outcome::Written(exported) => added.push(exported.id),
+            present @ Outcome::Present { .. } => panic!("{present:?}"),
+        }
+    }
+    assert_eq!(added, ids);
+    let again = export.add(&database(&goldens[0]), facts()).expect("an export");
+    assert!(matches!(again, Outcome::Present { id, .. } if id == ids[0]), "{again:?}");
+    assert!(Dataset::open(together.path(), Cancel::default()).is_err(), "nothing has a name yet");
+    export.publish().expect("names");
+    let names = |root: &Path| -> Vec<(PathBuf, Vec<u8>)> {
+        let files = content(root).into_iter();
+        files
+            .map(|(path, bytes)| (path.strip_prefix(root).expect("a part").into(), bytes))
+            .collect()
+    };
+    assert_eq!(names(together.path()), names(alone.path()));
+    export.publish().expect("nothing to publish");
+    let known = export.add(&database(&goldens[1]), facts()).expect("an export");
+    assert!(matches!(known, Outcome::Present { id, .. } if id == ids[1]), "{known:?}");
+}
+
+#[test]
+fn recordings_that_were_not_published_are_not_there() {
+    let folder = tempfile::tempdir().expect("a folder");
+    add(folder.path(), &golden("losses"));
+    let before = content(folder.path());
+    let mut export = Export::new(folder.path());
+    let outcome = export.add(&database(&golden("perf-fp")), facts()).expect("an export");
+    assert!(matches!(outcome, Outcome::Written(_)));
+    assert_ne!(content(folder.path()), before, "its files are in the folder of those that run");
+    drop(export);
+    assert_eq!(content(folder.path()), before);
 }
 
 /// The export that is run again has a copy with another date.

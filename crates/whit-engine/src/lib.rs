@@ -43,6 +43,7 @@ use std::fmt;
 use whit_host::roots::Roots;
 use whit_perfdata::blocked::Edge;
 use whit_perfdata::feature::EventDesc;
+use whit_perfdata::interpreted::InterpretedFunction;
 use whit_perfdata::ledger::Ledger;
 use whit_types::{Pid, Tid, TimestampNs};
 
@@ -137,6 +138,11 @@ pub trait Engine: fmt::Debug {
     /// Whether an event of a thread is sampled at the ends of the thread's own periods.
     fn samples_by_thread(&self) -> bool {
         true
+    }
+
+    /// Functions of interpreters that call chains have frames of, after the summary.
+    fn interpreted_functions(&self) -> Vec<InterpretedFunction> {
+        Vec::new()
     }
 
     /// Ends the engine and summarises its work; `None` if there is nothing to report.

@@ -39,4 +39,4 @@ mod student;
 pub use difference::{Difference, POWER, Tested, compare};
 pub use discovery::{Discoveries, discoveries};
 pub use loss::Loss;
-pub use ratio::{Estimate, LEVEL, Parts, RatioSum};
+pub use ratio::{Estimate, LEVEL, Parts, RatioSum, ShareIntervals};

@@ -53,6 +53,11 @@ impl Parts {
         self.freedom
     }
 
+    /// The intervals of shares of these parts; `samples` is the number of all samples.
+    pub fn share_intervals(&self, samples: f64) -> ShareIntervals {
+        ShareIntervals::new(self.freedom, samples)
+    }
+
     /// A part pulls the common ratio towards its own, so that its residual is too small by its share of the weight. For
     /// n equal parts this is n/(n-1), as in every variance.
     fn factor(&self, part: usize) -> f64 {
@@ -123,14 +128,32 @@ impl Estimate {
         Estimate { variance: self.variance.max(least), ..*self }
     }
 
+    /// The interval of a share; those of many shares of the same parts come from [`Parts::share_intervals`].
+    pub fn share_interval(&self, samples: f64) -> (f64, f64) {
+        ShareIntervals::new(self.freedom, samples).of(self)
+    }
+}
+
+/// The intervals of shares of the same parts. They have one quantile, and finding it takes longer than all else.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ShareIntervals {
+    quantile: f64,
+    samples: f64,
+}
+
+impl ShareIntervals {
+    fn new(freedom: f64, samples: f64) -> ShareIntervals {
+        ShareIntervals { quantile: student::upper_quantile((1.0 - LEVEL) / 2.0, freedom), samples }
+    }
+
     /// The interval of a share between 0 and 1 at [`LEVEL`], by Wilson's formula: it stays inside 0 and 1, and is right
     /// for shares of few samples. Its number of samples is the number of independent ones that would scatter as
-    /// much; `samples` is taken where nothing scatters.
-    pub fn share_interval(&self, samples: f64) -> (f64, f64) {
-        let share = self.value.clamp(0.0, 1.0);
-        let spread = share * (1.0 - share);
-        let n = if self.variance > 0.0 && spread > 0.0 { spread / self.variance } else { samples };
-        let t = student::upper_quantile((1.0 - LEVEL) / 2.0, self.freedom);
+    /// much; that of all samples is taken where nothing scatters.
+    pub fn of(&self, estimate: &Estimate) -> (f64, f64) {
+        let share = estimate.value.clamp(0.0, 1.0);
+        let (spread, variance) = (share * (1.0 - share), estimate.variance);
+        let n = if variance > 0.0 && spread > 0.0 { spread / variance } else { self.samples };
+        let t = self.quantile;
         if n.is_nan() || n <= 0.0 || !t.is_finite() {
             return (0.0, 1.0);
         }
@@ -231,6 +254,17 @@ mod tests {
             let other = estimate(&turned(&weights), &turned(&values));
             prop_assert!((one.value - other.value).abs() < 1e-12);
             prop_assert!((one.variance - other.variance).abs() < 1e-12);
+        }
+
+        /// Shares of the same parts have the intervals that each has by itself.
+        #[test]
+        fn intervals_of_the_same_parts_are_those_of_each(
+            weights in prop::collection::vec(50.0f64..100.0, 3..20), value in 0.0f64..=1.0,
+            variance in 0.0f64..0.1, n in 1.0f64..1e6,
+        ) {
+            let parts = Parts::new(weights).unwrap();
+            let estimate = Estimate { value, variance, freedom: parts.freedom() };
+            prop_assert_eq!(parts.share_intervals(n).of(&estimate), estimate.share_interval(n));
         }
 
         /// Any numbers give an interval around the share.

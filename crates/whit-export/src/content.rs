@@ -1,5 +1,6 @@
 //! The view of a recording that all writers share.
 
+use rustc_hash::FxHashMap;
 use std::ops::Range;
 use whit_perfdata::attr::{Attr, AttrFlags, pmu_type};
 use whit_perfdata::feature::ClockData;
@@ -8,7 +9,7 @@ use whit_profile::model::{
     CgroupId, EventId, Frame, FrameId, FunctionId, NodeId, Profile, SampleRow, ThreadInfo,
 };
 use whit_profile::switches::{Activity, NodeClasses, Switches, TimelineSpan, WaitClass};
-use whit_types::{CpuId, TimestampNs};
+use whit_types::{CpuId, Pid, TimestampNs};
 
 /// `PERF_COUNT_SW_CPU_CLOCK` and `PERF_COUNT_SW_TASK_CLOCK`: their periods are nanoseconds.
 const CLOCKS: [u64; 2] = [0, 1];
@@ -26,6 +27,7 @@ pub struct Content<'a> {
     classes: NodeClasses,
     attrs: Vec<&'a Attr>,
     clock: Option<ClockData>,
+    process_names: FxHashMap<Pid, &'a str>,
 }
 
 /// A sample, or several of one row in a stretch of time.
@@ -54,6 +56,17 @@ impl EventUnit {
     }
 }
 
+/// Names of processes, made once: a recording may have many of them, each with many threads.
+fn process_names(profile: &Profile) -> FxHashMap<Pid, &str> {
+    let mut names = FxHashMap::default();
+    let is_first = |thread: &&ThreadInfo| thread.tid.0 == thread.pid.0;
+    let (first, others): (Vec<_>, Vec<_>) = profile.threads.iter().partition(is_first);
+    for thread in first.into_iter().chain(others) {
+        names.entry(thread.pid).or_insert(profile.comms[thread.comm.index()].exact());
+    }
+    names
+}
+
 impl<'a> Content<'a> {
     /// A loaded profile with the recording that it comes from.
     pub fn new(
@@ -65,7 +78,8 @@ impl<'a> Content<'a> {
         let spans = switches.iter().flat_map(|switches| &switches.timeline.spans);
         let waits = spans.filter(|span| span.activity == Activity::Waiting);
         let classes = NodeClasses::of(profile, waits.map(|span| span.node));
-        Content { profile, switches, classes, attrs, clock: recording.features.clock_data() }
+        let (clock, process_names) = (recording.features.clock_data(), process_names(profile));
+        Content { profile, switches, classes, attrs, clock, process_names }
     }
 
     /// The class of a stretch of time that is one voluntary wait.
@@ -196,10 +210,8 @@ impl<'a> Content<'a> {
     }
 
     /// Name of a process: that of its first thread, else of any.
-    pub(crate) fn process_name(&self, pid: whit_types::Pid) -> &'a str {
-        let threads = || self.profile.threads.iter().filter(|thread| thread.pid == pid);
-        let first = threads().find(|thread| thread.tid.0 == pid.0).or_else(|| threads().next());
-        first.map_or("", |thread| self.thread_name(thread))
+    pub(crate) fn process_name(&self, pid: Pid) -> &'a str {
+        self.process_names.get(&pid).copied().unwrap_or("")
     }
 
     pub(crate) fn frame(&self, frame: FrameId) -> &'a Frame {

@@ -6,7 +6,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use whit_profile::model::{FunctionId, Profile};
 use whit_types::OutsideText;
-use whit_view::diff::{Diff, FunctionName, document};
+use whit_view::diff::{Diff, FunctionName, document, is_of_commands};
+use whit_view::hists::Filters;
 
 use super::HtmlError;
 use super::tables::Tables;
@@ -21,12 +22,18 @@ const SIDES: [&str; 2] = ["before", "after"];
 #[derive(Debug)]
 pub struct Comparison<'a> {
     diff: &'a Diff,
+    filters: &'a Filters,
 }
 
 impl<'a> Comparison<'a> {
     /// Joins the profiles of both sides into one: each event is there once for each side, and functions that the
-    /// comparison matched are one. `None` without profiles.
-    pub fn new(sides: [Vec<Profile>; 2], diff: &'a Diff) -> Option<(Comparison<'a>, Profile)> {
+    /// comparison matched are one. `filters` are those of the comparison: samples of other commands go. `None` without
+    /// profiles.
+    pub fn new(
+        sides: [Vec<Profile>; 2],
+        diff: &'a Diff,
+        filters: &'a Filters,
+    ) -> Option<(Comparison<'a>, Profile)> {
         let mut all = Vec::new();
         for (side, profiles) in SIDES.iter().zip(sides) {
             for mut profile in profiles {
@@ -39,8 +46,11 @@ impl<'a> Comparison<'a> {
             }
         }
         let mut profile = whit_profile::merge(all)?;
+        // Behind the merge, which adds up the events: shares stay those of all samples.
+        let comms = &profile.comms;
+        profile.rows.retain(|row| is_of_commands(filters, &comms[row.comm.index()]));
         join_functions(&mut profile, diff);
-        Some((Comparison { diff }, profile))
+        Some((Comparison { diff, filters }, profile))
     }
 }
 
@@ -80,6 +90,10 @@ pub(crate) struct CompareBlock {
     /// The document of `whit diff --json`.
     diff: Box<RawValue>,
     events: Vec<CompareEvent>,
+    /// The only commands whose samples are there; empty for all.
+    commands: Vec<String>,
+    /// The only binaries and functions that have statistics; empty for all.
+    narrowed: Vec<String>,
     max_rows: usize,
 }
 
@@ -98,7 +112,7 @@ pub(crate) fn block(
     profile: &Profile,
     tables: &Tables<'_>,
 ) -> Result<CompareBlock, HtmlError> {
-    let Comparison { diff } = comparison;
+    let Comparison { diff, filters } = comparison;
     let mut places: FxHashMap<(&str, &str), u32> = FxHashMap::default();
     for (id, place) in &tables.function_of {
         let function = &profile.functions[id.index()];
@@ -130,6 +144,8 @@ pub(crate) fn block(
     Ok(CompareBlock {
         diff: RawValue::from_string(json).map_err(std::io::Error::other)?,
         events: diff.events.iter().map(event).collect(),
+        commands: filters.comms.clone(),
+        narrowed: filters.dsos.iter().chain(&filters.symbols).cloned().collect(),
         max_rows: MAX_COMPARED,
     })
 }

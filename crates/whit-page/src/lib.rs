@@ -71,7 +71,7 @@ pub use ranges::Ranges;
 use std::io::{self, Write};
 
 use whit_profile::model::Profile;
-use whit_profile::switches::Switches;
+use whit_profile::switches::{Switches, TimelineSpan};
 
 /// Call tree nodes that a page holds at most; above it, small subtrees are folded.
 pub const MAX_NODES: usize = 200_000;
@@ -229,13 +229,17 @@ fn write_page(
         check::check_switches(profile, switches)?;
     }
     let with_waits = switches.and_then(|switches| wall::with_waits(profile, switches));
-    let profile = with_waits.as_ref().unwrap_or(profile);
+    let profile = with_waits.as_ref().map_or(profile, |waits| &waits.profile);
     let tables = tables::build(profile, options);
     let (entries, facts) = moments::build(profile, switches, &tables, options.max_entries).unzip();
     if let Some(ranges) = &mut ranges {
         **ranges = ranges::build(profile, switches, &tables);
     }
-    let switches = switches.map(|switches| switches::block(profile, switches));
+    let node_of = |span: &TimelineSpan| {
+        let node = with_waits.as_ref().and_then(|waits| waits.node_of(span))?;
+        Some(tables.node_of[node.index()]).filter(|node| *node != merge::NO_NODE)
+    };
+    let switches = switches.map(|switches| switches::block(profile, switches, &node_of));
     let start_view = switches.is_some() && options.begins_with_switches;
     let start_view = start_view.then_some("switches");
     let code = content.code.map(|code| code::block(code, &tables));

@@ -12,48 +12,57 @@ use super::escape::html_text;
 const TEMPLATE: &str = include_str!("../../../web/index.html");
 const STYLE: &str = include_str!("../../../web/style.css");
 
+/// A module of `web/src`, as the build script leaves it.
+macro_rules! module {
+    ($name:literal) => {
+        ($name, include_str!(concat!(env!("OUT_DIR"), "/", $name)))
+    };
+}
+
 /// The page's modules, each after those that it imports from.
 const MODULES: &[(&str, &str)] = &[
-    ("format.js", include_str!("../../../web/src/format.js")),
-    ("names.js", include_str!("../../../web/src/names.js")),
-    ("decode.js", include_str!("../../../web/src/decode.js")),
-    ("moments.js", include_str!("../../../web/src/moments.js")),
-    ("source.js", include_str!("../../../web/src/source.js")),
-    ("switches.js", include_str!("../../../web/src/switches.js")),
-    ("code.js", include_str!("../../../web/src/code.js")),
-    ("tree.js", include_str!("../../../web/src/tree.js")),
-    ("compare.js", include_str!("../../../web/src/compare.js")),
-    ("transforms.js", include_str!("../../../web/src/transforms.js")),
-    ("timeorder.js", include_str!("../../../web/src/timeorder.js")),
-    ("grouping.js", include_str!("../../../web/src/grouping.js")),
-    ("estimate.js", include_str!("../../../web/src/estimate.js")),
-    ("invert.js", include_str!("../../../web/src/invert.js")),
-    ("functions.js", include_str!("../../../web/src/functions.js")),
-    ("layout.js", include_str!("../../../web/src/layout.js")),
-    ("search.js", include_str!("../../../web/src/search.js")),
-    ("colors.js", include_str!("../../../web/src/colors.js")),
-    ("state.js", include_str!("../../../web/src/state.js")),
-    ("stripdata.js", include_str!("../../../web/src/stripdata.js")),
-    ("model.js", include_str!("../../../web/src/model.js")),
-    ("dom.js", include_str!("../../../web/src/dom.js")),
-    ("flame.js", include_str!("../../../web/src/flame.js")),
-    ("theme.js", include_str!("../../../web/src/theme.js")),
-    ("popups.js", include_str!("../../../web/src/popups.js")),
-    ("table.js", include_str!("../../../web/src/table.js")),
-    ("calltree.js", include_str!("../../../web/src/calltree.js")),
-    ("rowlist.js", include_str!("../../../web/src/rowlist.js")),
-    ("codeview.js", include_str!("../../../web/src/codeview.js")),
-    ("switchtable.js", include_str!("../../../web/src/switchtable.js")),
-    ("longest.js", include_str!("../../../web/src/longest.js")),
-    ("timeline.js", include_str!("../../../web/src/timeline.js")),
-    ("strip.js", include_str!("../../../web/src/strip.js")),
-    ("transformbar.js", include_str!("../../../web/src/transformbar.js")),
-    ("facts.js", include_str!("../../../web/src/facts.js")),
-    ("controls.js", include_str!("../../../web/src/controls.js")),
-    ("compareview.js", include_str!("../../../web/src/compareview.js")),
-    ("frametip.js", include_str!("../../../web/src/frametip.js")),
-    ("app.js", include_str!("../../../web/src/app.js")),
-    ("main.js", include_str!("../../../web/src/main.js")),
+    module!("format.js"),
+    module!("names.js"),
+    module!("decode.js"),
+    module!("moments.js"),
+    module!("source.js"),
+    module!("switches.js"),
+    module!("code.js"),
+    module!("tree.js"),
+    module!("waittree.js"),
+    module!("transforms.js"),
+    module!("timeorder.js"),
+    module!("grouping.js"),
+    module!("estimate.js"),
+    module!("invert.js"),
+    module!("functions.js"),
+    module!("compare.js"),
+    module!("layout.js"),
+    module!("search.js"),
+    module!("colors.js"),
+    module!("state.js"),
+    module!("stripdata.js"),
+    module!("model.js"),
+    module!("dom.js"),
+    module!("pixelrows.js"),
+    module!("flame.js"),
+    module!("theme.js"),
+    module!("popups.js"),
+    module!("table.js"),
+    module!("calltree.js"),
+    module!("rowlist.js"),
+    module!("codeview.js"),
+    module!("switchtable.js"),
+    module!("longest.js"),
+    module!("timeline.js"),
+    module!("strip.js"),
+    module!("transformbar.js"),
+    module!("facts.js"),
+    module!("controls.js"),
+    module!("compareview.js"),
+    module!("frametip.js"),
+    module!("app.js"),
+    module!("main.js"),
 ];
 
 /// Joins ES modules into one: `import` statements go, `export` before a declaration goes.
@@ -152,6 +161,18 @@ mod tests {
         let lower = script.to_lowercase();
         assert!(!lower.contains("</script") && !lower.contains("<!--"));
         assert!(!STYLE.to_lowercase().contains("</style"));
+    }
+
+    #[test]
+    fn comments_stay_out_of_the_page() {
+        for (name, source) in MODULES {
+            let is_comment = |line: &&str| {
+                let text = line.trim_start();
+                text.starts_with("//") || text.starts_with("*  @") || text.starts_with("/** @param")
+            };
+            assert_eq!(source.lines().find(is_comment), None, "{name}");
+            assert!(source.lines().any(|line| line.starts_with("export ") || *name == "main.js"));
+        }
     }
 
     #[test]

@@ -51,13 +51,17 @@ struct TreeColumns {
 }
 
 /// The block of a profile whose indices were checked.
-pub(crate) fn block(profile: &Profile, switches: &Switches) -> SwitchBlock {
+pub(crate) fn block(
+    profile: &Profile,
+    switches: &Switches,
+    node_of: timeline::NodeOf<'_>,
+) -> SwitchBlock {
     let options = SwitchViewOptions::default();
     let stacks = Stacks::new(profile, &options.filters, options.inline);
     let mut names = Names::default();
     let mut tree = |order| tree(&StackTree::new(stacks, switches, order), profile, &mut names);
     let (callee, caller) = (tree(ChainOrder::Callee), tree(ChainOrder::Caller));
-    let timeline = timeline::columns(stacks, switches);
+    let timeline = timeline::columns(stacks, switches, node_of);
     let facts = summary_lines(profile, switches, &options);
     SwitchBlock { facts, names: names.list, callee, caller, timeline }
 }

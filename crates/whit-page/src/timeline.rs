@@ -10,7 +10,7 @@ use whit_types::OutsideText;
 
 use super::columns;
 use super::tables::bounded_name;
-use whit_view::switches::Stacks;
+use whit_view::switches::{ChainEntry, Stacks};
 
 /// Frames of a stack that a span of the time line names.
 const MAX_REASON_FRAMES: usize = 12;
@@ -36,6 +36,8 @@ pub(crate) struct TimelineColumns {
     reason: String,
     /// One more than the place among `classes`; 0 of spans that are no wait.
     class: String,
+    /// One more than the page's call tree node of a single wait.
+    node: String,
     waker: String,
     /// From the beginning of a wait until it was woken.
     blocked_ns: String,
@@ -60,7 +62,14 @@ struct WakerColumns {
     lane: String,
 }
 
-pub(crate) fn columns(stacks: Stacks<'_>, switches: &Switches) -> TimelineColumns {
+/// The page's call tree node of a single wait.
+pub(crate) type NodeOf<'a> = &'a dyn Fn(&TimelineSpan) -> Option<u32>;
+
+pub(crate) fn columns(
+    stacks: Stacks<'_>,
+    switches: &Switches,
+    node_of: NodeOf<'_>,
+) -> TimelineColumns {
     let profile = stacks.profile();
     let all = &switches.timeline.spans;
     let begin = switches.span.map_or(0, |(first, _)| first.0);
@@ -112,6 +121,7 @@ pub(crate) fn columns(stacks: Stacks<'_>, switches: &Switches) -> TimelineColumn
         cpu: column(&|span| span.cpu.map_or(0, |cpu| u64::from(cpu.0) + 1)),
         reason: columns::plain(reason.into_iter()),
         class: columns::plain(class.into_iter()),
+        node: column(&|span| node_of(span).map_or(0, |node| u64::from(node) + 1)),
         waker: columns::plain(waker.into_iter()),
         blocked_ns: column(&blocked_ns),
         lossy: column(&|span| u64::from(span.trust == Trust::Lossy)),
@@ -220,13 +230,12 @@ fn reason_texts(stacks: Stacks<'_>, node: NodeId) -> (String, String) {
     let frames = stacks.frames(node);
     let profile = stacks.profile();
     let names: Vec<_> = frames.iter().map(|frame| frame.name(profile)).collect();
-    // A frame of the stack is one of the tree, or stands for one that was inlined there.
-    let first = first_of_program(profile, node, &names);
+    let first = first_of_program(profile, node, &frames);
     (joined(&names), joined(&names[first..]))
 }
 
 /// The first frame that is neither of the kernel nor of the C library; 0 where all are.
-fn first_of_program(profile: &Profile, node: NodeId, names: &[OutsideText]) -> usize {
+fn first_of_program(profile: &Profile, node: NodeId, frames: &[ChainEntry]) -> usize {
     let is_program = |id: NodeId| {
         let frame = &profile.frames[profile.nodes[id.index()].frame.index()];
         let function = &profile.functions[frame.function.index()];
@@ -239,13 +248,66 @@ fn first_of_program(profile: &Profile, node: NodeId, names: &[OutsideText]) -> u
     let mut ids =
         std::iter::successors(Some(node), |id| next(*id)).filter(|id| *id != NodeId::NONE);
     let Some(found) = ids.find(|id| is_program(*id)) else { return 0 };
-    let frame = profile.frames[profile.nodes[found.index()].frame.index()];
-    let name = profile.functions[frame.function.index()].name.exact();
-    names.iter().position(|known| known.exact() == name).unwrap_or(0)
+    // By the function, not by the name: that of an inlined frame is marked.
+    let function = profile.frames[profile.nodes[found.index()].frame.index()].function;
+    let is_it = |entry: &ChainEntry| entry.0.is_some_and(|(known, _)| known == function);
+    frames.iter().position(is_it).unwrap_or(0)
 }
 
 fn joined(names: &[OutsideText]) -> String {
     let shown: Vec<_> = names.iter().take(MAX_REASON_FRAMES).map(OutsideText::exact).collect();
     let more = if names.len() > MAX_REASON_FRAMES { " ← …" } else { "" };
     bounded_name(&format!("{}{more}", shown.join(" ← ")).into()).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use whit_profile::model::{CallNode, Frame, FrameId, FunctionId};
+    use whit_profile::model::{DsoId, DsoInfo, DsoKind, FunctionInfo};
+    use whit_types::Svma;
+    use whit_view::switches::SwitchViewOptions;
+
+    /// A stack of frames, outermost first: binary, function, whether it is inlined.
+    fn texts(stack: &[(&str, &str, bool)]) -> (String, String) {
+        let mut profile = Profile::default();
+        for (index, (binary, name, inlined)) in stack.iter().enumerate() {
+            let id = index as u32;
+            let kernel = *binary == "[kernel.kallsyms]";
+            profile.dsos.push(DsoInfo {
+                path: (*binary).into(),
+                short_name: (*binary).into(),
+                build_id: None,
+                kind: if kernel { DsoKind::Kernel } else { DsoKind::Elf },
+            });
+            let name = (*name).into();
+            profile.functions.push(FunctionInfo { name, dso: DsoId(id), known: true });
+            let (function, address) = (FunctionId(id), Svma(1));
+            let inlined = *inlined;
+            profile.frames.push(Frame { function, address, source: None, inlined, kernel });
+            let parent = if index == 0 { NodeId::NONE } else { NodeId(id - 1) };
+            profile.nodes.push(CallNode { parent, frame: FrameId(id) });
+        }
+        let options = SwitchViewOptions::default();
+        let stacks = Stacks::new(&profile, &options.filters, options.inline);
+        reason_texts(stacks, NodeId(stack.len() as u32 - 1))
+    }
+
+    #[test]
+    fn a_chain_begins_at_the_program_also_where_its_frame_is_inlined() {
+        const KERNEL: &str = "[kernel.kallsyms]";
+        let (whole, program) = texts(&[
+            ("app", "main", false),
+            ("app", "nap", true),
+            ("libc.so.6", "nanosleep", false),
+            (KERNEL, "do_nanosleep", false),
+        ]);
+        assert_eq!(whole, "do_nanosleep ← nanosleep ← nap (inlined) ← main");
+        assert_eq!(program, "nap (inlined) ← main");
+        let (whole, program) = texts(&[(KERNEL, "kthread", false), (KERNEL, "schedule", false)]);
+        assert_eq!(
+            (whole.as_str(), program.as_str()),
+            ("schedule ← kthread", "schedule ← kthread")
+        );
+    }
 }

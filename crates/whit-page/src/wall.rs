@@ -68,8 +68,28 @@ pub(crate) fn kind_of(path: &str) -> Option<&'static str> {
     KINDS.into_iter().find(|known| *known == kind)
 }
 
+/// A profile with one more event.
+pub(crate) struct WithWaits {
+    pub(crate) profile: Profile,
+    classes: NodeClasses,
+    nodes: FxHashMap<(NodeId, Leaf), NodeId>,
+}
+
+impl WithWaits {
+    /// The frame that stands for a single wait; `None` for other spans.
+    pub(crate) fn node_of(&self, span: &TimelineSpan) -> Option<NodeId> {
+        let leaf = match span.activity {
+            Activity::Waiting | Activity::Preempted if span.trust != Trust::Whole => Leaf::Lossy,
+            Activity::Waiting => Leaf::Class(self.classes.get(span.node)),
+            Activity::Preempted => Leaf::Preempted,
+            _ => return None,
+        };
+        self.nodes.get(&(span.node, leaf)).copied()
+    }
+}
+
 /// The profile with one more event; `None` where nothing waited.
-pub(crate) fn with_waits(profile: &Profile, switches: &Switches) -> Option<Profile> {
+pub(crate) fn with_waits(profile: &Profile, switches: &Switches) -> Option<WithWaits> {
     if switches.rows.is_empty() {
         return None;
     }
@@ -77,7 +97,8 @@ pub(crate) fn with_waits(profile: &Profile, switches: &Switches) -> Option<Profi
     let mut wall = Wall::new(profile.clone(), classes);
     switches.rows.iter().for_each(|row| wall.add_row(row));
     wall.add_times(switches);
-    Some(wall.profile)
+    let Wall { profile, classes, nodes, .. } = wall;
+    Some(WithWaits { profile, classes, nodes })
 }
 
 struct Wall {
@@ -381,7 +402,7 @@ mod tests {
 
     #[test]
     fn waits_are_frames_on_their_call_stacks_and_their_times_add_up() {
-        let wall = with_waits(&profile(), &switches()).expect("there are waits");
+        let wall = with_waits(&profile(), &switches()).expect("there are waits").profile;
         let name = |row: &SampleRow| {
             let function = wall.frames[wall.nodes[row.node.index()].frame.index()].function;
             wall.functions[function.index()].name.exact().to_owned()
@@ -408,6 +429,28 @@ mod tests {
         assert_eq!(found, expected);
         assert_eq!(wall.events[1].period, 1_000);
         assert_eq!(wall.rows[0], profile().rows[0], "samples stay as they were");
+    }
+
+    #[test]
+    fn a_single_wait_leads_to_its_frame() {
+        let mut switches = switches();
+        let lossy = SwitchSums { lossy_wait_ns: 5, lossy_count: 1, ..switches.rows[0].sums };
+        switches.rows[0].sums = lossy;
+        let wall = with_waits(&profile(), &switches).expect("there are waits");
+        let name = |span: &TimelineSpan| {
+            let node = wall.node_of(span)?;
+            let call = wall.profile.nodes[node.index()];
+            assert_eq!(call.parent, span.node);
+            let function = wall.profile.frames[call.frame.index()].function;
+            Some(wall.profile.functions[function.index()].name.exact().to_owned())
+        };
+        let spans = &switches.timeline.spans;
+        assert!(name(&spans[0]).is_some_and(|name| name.ends_with(" wait]")));
+        assert_eq!(name(&spans[1]).as_deref(), Some("[preempted]"));
+        let touched = TimelineSpan { trust: Trust::Lossy, ..spans[0] };
+        assert_eq!(name(&touched).as_deref(), Some("[time that a loss touches]"));
+        let running = span(0, 600, Activity::Running, None);
+        assert_eq!(name(&running), None);
     }
 
     #[test]

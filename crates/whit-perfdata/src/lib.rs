@@ -51,6 +51,7 @@ pub mod existing;
 pub mod export;
 pub mod feature;
 pub mod header;
+pub mod interpreted;
 pub mod ledger;
 pub mod loss;
 pub mod mapped_file;

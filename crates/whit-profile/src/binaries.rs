@@ -11,7 +11,7 @@ use whit_symbolize::{
     BinaryKey, DsoKind, DsoSpec, DsoSymbols, EmbeddedNames, FileIdentity, KernelCode, NoKernelCode,
     Reason, Symbolizer,
 };
-use whit_types::{Arch, Avma, FileOffset, Pid, TimestampNs};
+use whit_types::{Arch, Avma, FileOffset, Pid, Svma, TimestampNs};
 use whit_unwind::{Bias, ModuleUnwindInfo};
 
 /// One opened binary.
@@ -81,6 +81,13 @@ impl Binaries {
         self.symbolizer.opened(self.specs.get(dso.index())?)
     }
 
+    /// The lowest loaded address of a binary; `None` where no file or name of it was looked for.
+    pub(crate) fn base_of_opened(&self, dso: DsoIndex) -> Option<Svma> {
+        let opened =
+            |slots: &[OnceLock<Binary>]| slots.get(dso.index())?.get()?.symbols.base_svma();
+        opened(&self.reopened).or_else(|| opened(&self.opened))
+    }
+
     /// Looks for the files of a binary anew.
     pub(crate) fn reopen(&self, dso: DsoIndex) {
         if let (Some(spec), Some(slot)) =
@@ -100,7 +107,9 @@ impl Binaries {
     pub(crate) fn names_code_of(&self, pid: Pid, dsos: &DsoTable) -> bool {
         let is_named = |dso| self.get(dso).is_some_and(|binary| binary.symbols.reason().is_none());
         let code = dsos.iter().filter(|(_, dso)| dso.kind == RecordedKind::Anonymous(pid));
-        self.has_jitdump(pid) || code.map(|(index, _)| index).any(is_named)
+        self.has_jitdump(pid)
+            || dsos.interpreted(pid).is_some()
+            || code.map(|(index, _)| index).any(is_named)
     }
 
     /// True for processes that wrote a jitdump file.
@@ -147,7 +156,10 @@ pub(crate) fn key_of(dso: &RecordedDso) -> Option<BinaryKey> {
         RecordedKind::Anonymous(pid) => (DsoKind::PerfMap, Some(pid)),
         RecordedKind::JitDump => (DsoKind::JitDump, None),
         RecordedKind::File => (DsoKind::Elf, None),
-        RecordedKind::Unknown | RecordedKind::KernelSymbol(_) => return None,
+        // The recorder has read their names already.
+        RecordedKind::Unknown | RecordedKind::KernelSymbol(_) | RecordedKind::Interpreted(_) => {
+            return None;
+        }
     };
     let (path, build_id, file) = (dso.path.clone(), dso.build_id, dso.file);
     Some(BinaryKey { kind, path, build_id, pid, file })
@@ -161,7 +173,9 @@ fn spec(dso: &RecordedDso, mapped_by: &[Pid], machine: &RecordedMachine) -> DsoS
         RecordedKind::Anonymous(pid) => (DsoKind::PerfMap, &[pid][..]),
         RecordedKind::JitDump => (DsoKind::JitDump, mapped_by),
         RecordedKind::File => (DsoKind::Elf, mapped_by),
-        RecordedKind::Unknown | RecordedKind::KernelSymbol(_) => (DsoKind::Unknown, &[][..]),
+        RecordedKind::Unknown | RecordedKind::KernelSymbol(_) | RecordedKind::Interpreted(_) => {
+            (DsoKind::Unknown, &[][..])
+        }
     };
     let mut spec = DsoSpec::new(kind, dso.path.as_ref().into());
     spec.build_id = dso.build_id;

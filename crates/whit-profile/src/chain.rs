@@ -13,6 +13,7 @@ use std::sync::Arc;
 use whit_perfdata::attr::{Attr, BRANCH_CALL_STACK};
 use whit_perfdata::chained::UserAddress;
 use whit_perfdata::dump_rest::DumpRest;
+use whit_perfdata::interpreted::is_interpreted;
 use whit_perfdata::record::misc;
 use whit_perfdata::sample::{Sample, Words, context};
 use whit_types::{Arch, Avma, Pid, TimestampNs};
@@ -338,6 +339,10 @@ impl<'a> ChainMaker<'a> {
         time: TimestampNs,
     ) -> CodePlace {
         let jit = |dso, place| CodePlace { dso, place, kernel: false };
+        if is_interpreted(address.0) {
+            let dso = self.context.dsos.interpreted(pid);
+            return dso.map_or_else(|| unknown(address), |dso| jit(dso, address.0));
+        }
         let mapping = epoch.and_then(|epoch| epoch.map.find(address));
         let kind = mapping.map(|m| self.context.dsos.get(m.dso).kind);
         match (mapping, kind) {

@@ -156,7 +156,7 @@ impl CodeFinder {
                 self.file_bytes(dso, range.start, size_bytes)
             }
             RecordedKind::KernelSymbol(_) => Err(NoCode::MadeByKernel),
-            RecordedKind::Anonymous(_) => Err(NoCode::NamedOnly),
+            RecordedKind::Anonymous(_) | RecordedKind::Interpreted(_) => Err(NoCode::NamedOnly),
             RecordedKind::Unknown => Err(NoCode::Unmapped),
         }
     }

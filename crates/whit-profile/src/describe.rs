@@ -213,7 +213,10 @@ fn missing_symbols(
     let (mut missing, mut units) = (Vec::new(), Vec::new());
     for dso in used.iter().copied() {
         let kind = prepared.dsos.get(dso).kind;
-        if matches!(kind, RecordedKind::Unknown | RecordedKind::KernelSymbol(_)) {
+        if matches!(
+            kind,
+            RecordedKind::Unknown | RecordedKind::KernelSymbol(_) | RecordedKind::Interpreted(_)
+        ) {
             continue;
         }
         let binary = prepared.binaries.get(dso);

@@ -4,11 +4,14 @@ use crate::address_map::Mapping;
 use crate::dso_index::DsoIndex;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
+use whit_perfdata::interpreted::InterpretedFunction;
 use whit_perfdata::mapped_file::MappedFile;
 use whit_types::{Avma, BuildId, FileId, FileStamp, Pid};
 
 /// The kernel's name for files in memory begins so.
 const MEMORY_FILE: &str = "/memfd:";
+/// The name of the functions of a process's interpreter.
+const PYTHON: &str = "[python]";
 /// Processes that are remembered of those that map a binary.
 const PROCESSES_MAX: usize = 3;
 
@@ -31,6 +34,8 @@ pub(crate) enum RecordedKind {
     Anonymous(Pid),
     /// The marker mapping of a jitdump file.
     JitDump,
+    /// Functions that an interpreter executed in one process: no memory holds them as code.
+    Interpreted(Pid),
 }
 
 /// One binary as the recording names it.
@@ -83,6 +88,8 @@ pub(crate) struct DsoTable {
     mapped_bytes: FxHashMap<DsoIndex, u64>,
     /// The recorder's descriptions of mapped files.
     found: FxHashMap<(FileId, Vec<u8>), MappedFile>,
+    /// Functions of interpreters, by process: ascending.
+    interpreted: FxHashMap<Pid, (DsoIndex, Vec<InterpretedFunction>)>,
 }
 
 impl Default for DsoTable {
@@ -102,11 +109,42 @@ impl DsoTable {
             code_regions: FxHashMap::default(),
             mapped_bytes: FxHashMap::default(),
             found,
+            interpreted: FxHashMap::default(),
         };
         table.intern(RecordedDso::unknown());
         let (path, kind) = ("[kernel.kallsyms]".into(), RecordedKind::Kernel);
         table.intern(RecordedDso { path, kind, ..RecordedDso::unknown() });
         table
+    }
+
+    /// Takes in the functions of interpreters.
+    pub(crate) fn take_interpreted(&mut self, functions: Vec<InterpretedFunction>) {
+        for function in functions {
+            let (path, kind) = (PYTHON.into(), RecordedKind::Interpreted(function.pid));
+            let dso = self.intern(RecordedDso { path, kind, ..RecordedDso::unknown() });
+            let of = self.interpreted.entry(function.pid).or_insert((dso, Vec::new()));
+            of.1.push(function);
+        }
+        for (_, functions) in self.interpreted.values_mut() {
+            functions.sort_by_key(|function| function.start);
+        }
+    }
+
+    /// The binary that stands for the functions of a process's interpreter.
+    pub(crate) fn interpreted(&self, pid: Pid) -> Option<DsoIndex> {
+        self.interpreted.get(&pid).map(|(dso, _)| *dso)
+    }
+
+    /// The interpreted function that a frame's address is of.
+    pub(crate) fn interpreted_function(
+        &self,
+        pid: Pid,
+        address: u64,
+    ) -> Option<&InterpretedFunction> {
+        let (_, functions) = self.interpreted.get(&pid)?;
+        let behind = functions.partition_point(|function| function.start <= address);
+        let function = functions.get(behind.checked_sub(1)?)?;
+        (address - function.start < function.size_bytes).then_some(function)
     }
 
     /// The index of a binary, which is entered if it is new.
@@ -272,6 +310,34 @@ mod tests {
         assert_eq!(kind("[stack]"), RecordedKind::Unknown);
         assert_eq!(kind("/home/a/jit-12.dump"), RecordedKind::JitDump);
         assert_eq!(kind("/home/a/jit-x.dump"), RecordedKind::File);
+    }
+
+    #[test]
+    fn interpreted_functions_are_found_in_their_process() {
+        let function = |pid, start, name: &[u8]| InterpretedFunction {
+            pid: Pid(pid),
+            start,
+            size_bytes: 10,
+            name: name.to_vec(),
+            file: Vec::new(),
+            lines: Vec::new(),
+        };
+        let mut table = DsoTable::default();
+        table.take_interpreted(vec![
+            function(1, 200, b"later"),
+            function(1, 100, b"first"),
+            function(2, 100, b"other"),
+        ]);
+        let name = |pid, address| {
+            let function = table.interpreted_function(Pid(pid), address);
+            function.map(|function| String::from_utf8_lossy(&function.name).into_owned())
+        };
+        assert_eq!(name(1, 100).as_deref(), Some("first"));
+        assert_eq!(name(1, 209).as_deref(), Some("later"));
+        assert_eq!(name(2, 109).as_deref(), Some("other"));
+        assert_eq!([name(1, 110), name(1, 99), name(2, 200), name(3, 100)], [const { None }; 4]);
+        let (one, other) = (table.interpreted(Pid(1)), table.interpreted(Pid(2)));
+        assert!(one.is_some() && one != other && table.interpreted(Pid(3)).is_none());
     }
 
     #[test]

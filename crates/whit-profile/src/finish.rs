@@ -205,9 +205,11 @@ impl Builder {
     fn new(prepared: &Prepared) -> Builder {
         let dsos = prepared.dsos.iter().map(|(index, dso)| dso_info(prepared, index, dso));
         let mapped = prepared.dsos.iter().map(|(index, _)| prepared.dsos.mapped_bytes(index));
+        let bases = prepared.dsos.iter().map(|(index, _)| prepared.binaries.base_of_opened(index));
         let (dsos, mapped_bytes) = (dsos.collect(), mapped.collect());
+        let base_addresses = bases.collect();
         Builder {
-            profile: Profile { dsos, mapped_bytes, ..Profile::default() },
+            profile: Profile { dsos, mapped_bytes, base_addresses, ..Profile::default() },
             functions: FxHashMap::default(),
             files: FxHashMap::default(),
             frames_of_place: Vec::new(),
@@ -244,7 +246,8 @@ impl Builder {
                 Some(text) => (text, true),
                 None => (format!("{:#018x}", name.address.0).into(), false),
             };
-            let function = self.function(dso, text, known, name.function_size_bytes);
+            let code = name.function_size_bytes.map(|size_bytes| (name.function_start, size_bytes));
+            let function = self.function(dso, text, known, code);
             let mut source = self.source(name.source);
             let mut frames = vec![self.frame(place, name.address, function, source, false)];
             for inlined in name.inlined {
@@ -275,18 +278,21 @@ impl Builder {
         dso: DsoId,
         name: Arc<str>,
         known: bool,
-        size_bytes: Option<u64>,
+        code: Option<(Svma, u64)>,
     ) -> FunctionId {
         let functions = &mut self.profile.functions;
+        let starts = &mut self.profile.function_starts;
         let sizes = &mut self.profile.function_sizes_bytes;
         let id = *self.functions.entry((dso, name)).or_insert_with_key(|(_, name)| {
             functions.push(FunctionInfo { name: name.into(), dso, known });
+            starts.push(None);
             sizes.push(None);
             FunctionId((functions.len() - 1) as u32)
         });
         // The one of that name may have been met inlined before.
-        let size = &mut sizes[id.index()];
-        *size = size.or(size_bytes);
+        let (start, size) = (&mut starts[id.index()], &mut sizes[id.index()]);
+        *start = start.or(code.map(|(start, _)| start));
+        *size = size.or(code.map(|(_, size_bytes)| size_bytes));
         id
     }
 
@@ -492,9 +498,10 @@ pub(crate) fn kind_of(kind: RecordedKind) -> DsoKind {
         RecordedKind::KernelModule => DsoKind::KernelModule,
         RecordedKind::Vdso => DsoKind::Vdso,
         RecordedKind::File => DsoKind::Elf,
-        RecordedKind::Anonymous(_) | RecordedKind::JitDump | RecordedKind::KernelSymbol(_) => {
-            DsoKind::Jit
-        }
+        RecordedKind::Anonymous(_)
+        | RecordedKind::JitDump
+        | RecordedKind::KernelSymbol(_)
+        | RecordedKind::Interpreted(_) => DsoKind::Jit,
     }
 }
 

@@ -162,7 +162,8 @@ impl Merger {
             self.dsos.number((dso.path.clone(), dso.build_id), list, || dso.clone())
         };
         let dsos: Vec<u32> = profile.dsos.iter().map(dso).collect();
-        take_sizes(&mut self.merged.mapped_bytes, &dsos, &profile.mapped_bytes);
+        take_known(&mut self.merged.mapped_bytes, &dsos, &profile.mapped_bytes);
+        take_known(&mut self.merged.base_addresses, &dsos, &profile.base_addresses);
         dsos
     }
 
@@ -177,7 +178,8 @@ impl Merger {
             })
         };
         let functions: Vec<u32> = profile.functions.iter().map(function).collect();
-        take_sizes(&mut merged.function_sizes_bytes, &functions, &profile.function_sizes_bytes);
+        take_known(&mut merged.function_sizes_bytes, &functions, &profile.function_sizes_bytes);
+        take_known(&mut merged.function_starts, &functions, &profile.function_starts);
         let file = |file: &OutsideText| {
             self.files.number(file.clone(), &mut merged.files, || file.clone())
         };
@@ -268,14 +270,14 @@ impl Merger {
     }
 }
 
-/// The first known size of each is taken.
-fn take_sizes(to: &mut Vec<Option<u64>>, numbers: &[u32], sizes: &[Option<u64>]) {
-    for (number, size) in numbers.iter().zip(sizes) {
+/// The first known value of each is taken.
+fn take_known<T: Copy>(to: &mut Vec<Option<T>>, numbers: &[u32], values: &[Option<T>]) {
+    for (number, value) in numbers.iter().zip(values) {
         let number = *number as usize;
         if to.len() <= number {
             to.resize(number + 1, None);
         }
-        to[number] = to[number].or(*size);
+        to[number] = to[number].or(*value);
     }
 }
 

@@ -50,8 +50,12 @@ pub struct Profile {
     pub functions: Vec<FunctionInfo>,
     /// Size of the code of each function, where the symbol table says it; of several with one name, that of one of them.
     pub function_sizes_bytes: Vec<Option<u64>>,
+    /// The first address of each function whose size is known.
+    pub function_starts: Vec<Option<Svma>>,
     /// Size of the largest mapping of code of each binary, where one was recorded.
     pub mapped_bytes: Vec<Option<u64>>,
+    /// The lowest loaded address of each binary whose file named code: other tools count addresses from there.
+    pub base_addresses: Vec<Option<Svma>>,
     /// Source file names.
     pub files: Vec<OutsideText>,
     /// Distinct code locations.

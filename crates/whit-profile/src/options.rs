@@ -99,7 +99,7 @@ pub struct KeptSymbols(Arc<Mutex<Option<Arc<Symbolizer>>>>);
 impl KeptSymbols {
     pub(crate) fn symbolizer(&self, config: SymbolizerConfig) -> Arc<Symbolizer> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.get_or_insert_with(|| Arc::new(Symbolizer::new(config))).clone()
+        kept.get_or_insert_with(|| Arc::new(Symbolizer::remembering(config))).clone()
     }
 
     /// Lets symbols go that may have changed, and all files where there are many. Called now and then, it bounds memory.

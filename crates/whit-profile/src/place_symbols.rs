@@ -5,6 +5,7 @@ use crate::chain::CodePlace;
 use crate::dso_index::DsoIndex;
 use crate::dso_table::{DsoTable, RecordedKind};
 use std::sync::Arc;
+use whit_perfdata::interpreted::InterpretedFunction;
 use whit_symbolize::Resolution;
 use whit_types::{Avma, FileOffset, Svma};
 
@@ -89,11 +90,30 @@ impl<'a> PlaceNamer<'a> {
                     None => unnamed,
                 }
             }
+            RecordedKind::Interpreted(pid) => {
+                match self.dsos.interpreted_function(pid, place.place) {
+                    Some(function) => interpreted(place.place, function),
+                    None => unnamed,
+                }
+            }
             RecordedKind::Kernel
             | RecordedKind::KernelModule
             | RecordedKind::Anonymous(_)
             | RecordedKind::JitDump => resolve(Svma(place.place)),
         }
+    }
+}
+
+/// The recorder has read the names, so that they cost nothing here.
+fn interpreted(address: u64, function: &InterpretedFunction) -> NamedCode {
+    let text = |bytes: &[u8]| Arc::<str>::from(String::from_utf8_lossy(bytes));
+    NamedCode {
+        address: Svma(address),
+        function: Some(text(&function.name)),
+        function_start: Svma(function.start),
+        function_size_bytes: Some(function.size_bytes),
+        source: function.line(address).map(|line| (text(&function.file), line)),
+        ..NamedCode::default()
     }
 }
 

@@ -30,6 +30,7 @@ pub(crate) fn replay(changes: Vec<TimedChange>, features: &Features, wants_data:
     let mut replayed =
         Replayed { data: has_data.then(ProcessModel::default), ..Replayed::default() };
     replayed.dsos = DsoTable::new(features.mapped_files());
+    replayed.dsos.take_interpreted(features.interpreted_functions());
     // No record names the idle task.
     replayed.model.comm(Pid(0), Tid(0), b"swapper", false, TimestampNs(0));
     for TimedChange { time, change } in changes {

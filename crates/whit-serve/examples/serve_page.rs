@@ -1,5 +1,5 @@
 //! Serves the page of a made-up profile until a line or the end of standard input: `cargo run -p whit-serve --example
-//! serve_page`. It has 100 samples, 100 µs apart, and a last one after 100 s, so that buckets of the page hold several.
+//! serve_page [hostile]`. It has 100 samples, 100 µs apart, and a last one after 100 s, so that buckets of the page hold several.
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -44,10 +44,15 @@ impl Binaries for NoBinaries {
     fn release(&self, _: DsoId) {}
 }
 
-fn profile() -> Profile {
+/// Tries to end the data block, to run a handler and to turn the direction of text.
+const HOSTILE: &str = "</script><img src=x onerror=\"window.pwned = 1\">\u{202e}\u{1b}[2J";
+
+fn profile(is_hostile: bool) -> Profile {
     let mut profile = Profile::default();
+    let comm = if is_hostile { HOSTILE } else { "worker" };
     profile.events.push(EventInfo { name: "cycles".into(), ..EventInfo::default() });
-    profile.comms.push("worker".into());
+    profile.comms.push(comm.into());
+    profile.recording.path = comm.into();
     profile.threads.push(ThreadInfo { pid: Pid(1), tid: Tid(1), comm: CommId(0) });
     let times: Vec<u64> = (0..100).map(|at| at * 100_000).chain([100_000_000_000]).collect();
     profile.rows.push(SampleRow {
@@ -66,9 +71,14 @@ fn profile() -> Profile {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
+    let is_hostile = std::env::args().nth(1).as_deref() == Some("hostile");
     let mut page = Vec::new();
-    let (_, ranges) =
-        write_served(&profile(), &Content::default(), &HtmlOptions::default(), &mut page)?;
+    let (_, ranges) = write_served(
+        &profile(is_hostile),
+        &Content::default(),
+        &HtmlOptions::default(),
+        &mut page,
+    )?;
     let site = Site {
         page: page.into(),
         ranges: Box::new(move |range| ranges.columns(range)),

@@ -7,6 +7,7 @@ use crate::symbols::{Binaries, Symbols};
 use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Sums of a range of time, in the form that the page reads.
 pub type Ranges<'a> = Box<dyn Fn(Range<u64>) -> Vec<u8> + Send + Sync + 'a>;
@@ -73,10 +74,7 @@ impl<C: Binaries> Site<'_, C> {
         match path {
             "" => Response::new("text/html; charset=utf-8", Body::Bytes(self.page.clone())),
             "range" => match range(query) {
-                Some(range) => Response::new(
-                    "application/octet-stream",
-                    Body::Bytes((self.ranges)(range).into()),
-                ),
+                Some(range) => self.sums(range),
                 None => Response::status(Status::Malformed),
             },
             "profile.json" => match &self.firefox {
@@ -90,6 +88,18 @@ impl<C: Binaries> Site<'_, C> {
             "asm/v1" => Response::json(self.symbols.instructions(body)),
             _ => Response::status(Status::NotFound),
         }
+    }
+}
+
+impl<C> Site<'_, C> {
+    /// The sums of a range, with the time that they took.
+    fn sums(&self, range: Range<u64>) -> Response {
+        let begin = Instant::now();
+        let sums = (self.ranges)(range);
+        let took_ms = begin.elapsed().as_secs_f64() * 1e3;
+        let mut response = Response::new("application/octet-stream", Body::Bytes(sums.into()));
+        response.headers.push(("Server-Timing", format!("sums;dur={took_ms:.3}")));
+        response
     }
 }
 

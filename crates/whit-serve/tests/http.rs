@@ -119,6 +119,7 @@ fn the_page_and_its_ranges_need_the_token() {
         assert!(!page.contains("Access-Control"), "{page}");
         let range = get(address, &format!("/{token}/range?from=5&to=9"), "");
         assert!(range.ends_with("5..9"), "{range}");
+        assert!(range.contains("\r\nServer-Timing: sums;dur="), "{range}");
         assert_eq!(status(&get(address, &format!("/{token}/range?from=9&to=5"), "")), "400");
         let moved = get(address, &format!("/{token}"), "");
         assert_eq!(status(&moved), "308");

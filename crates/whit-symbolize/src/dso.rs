@@ -17,6 +17,7 @@ use crate::jitdump::JitDump;
 use crate::mini_debug_info;
 use crate::perf_map;
 use crate::reason::Reason;
+use crate::remembered::BinaryMemory;
 use crate::resolution::{InlinedFrame, Resolution, SymbolRef};
 use crate::section_map::endian_of;
 use crate::split_files::{MissingUnits, SplitFiles};
@@ -70,6 +71,8 @@ pub struct DsoSymbols {
     load: Load,
     /// The answers, where they are wanted.
     notes: Option<Notes>,
+    /// Where the same addresses are asked for again and again.
+    memory: Option<BinaryMemory>,
 }
 
 impl DsoSymbols {
@@ -78,11 +81,12 @@ impl DsoSymbols {
         config: Arc<SymbolizerConfig>,
         source: Source,
         load: Load,
+        memory: Option<BinaryMemory>,
     ) -> DsoSymbols {
         let debug = Mutex::new(Debug::Unloaded);
         let notes = config.notes.then(Notes::default);
         let (table, unwind, beside) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        DsoSymbols { spec, config, source, table, unwind, debug, beside, load, notes }
+        DsoSymbols { spec, config, source, table, unwind, debug, beside, load, notes, memory }
     }
 
     /// Which binary this is.
@@ -113,7 +117,7 @@ impl DsoSymbols {
             let spec = DsoSpec { embedded: None, ..self.spec.clone() };
             let source = (self.load)(&self.config, &spec);
             let config = SymbolizerConfig { notes: false, ..(*self.config).clone() };
-            Box::new(DsoSymbols::new(spec, Arc::new(config), source, self.load))
+            Box::new(DsoSymbols::new(spec, Arc::new(config), source, self.load, None))
         })
     }
 
@@ -180,10 +184,11 @@ impl DsoSymbols {
     /// Meaning of `address`; see [`DsoKind`](crate::DsoKind) for which kind of address that is. For a return
     /// address ask for the address before it.
     pub fn resolve(&self, address: Svma) -> Resolution {
-        self.resolve_with(
-            address,
-            Detail { inlines: self.config.inlines, lines: self.config.lines },
-        )
+        let detail = Detail { inlines: self.config.inlines, lines: self.config.lines };
+        match &self.memory {
+            Some(memory) => memory.get_or(address, || self.resolve_with(address, detail)),
+            None => self.resolve_with(address, detail),
+        }
     }
 
     /// The function alone.

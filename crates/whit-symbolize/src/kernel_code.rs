@@ -109,7 +109,7 @@ impl KernelCode {
         let spec = DsoSpec::new(DsoKind::Elf, image.path().to_path_buf());
         // Nothing else is looked for.
         let load: Load = |_, _| Source::Absent(Reason::OutsideSymbols);
-        let symbols = DsoSymbols::new(spec, config.clone(), Source::Elf(image), load);
+        let symbols = DsoSymbols::new(spec, config.clone(), Source::Elf(image), load, None);
         KernelCode(Code::Image(Box::new(symbols), bias))
     }
 

@@ -74,6 +74,7 @@ mod plt;
 mod read_file;
 mod reason;
 mod recorded_file;
+mod remembered;
 mod resolution;
 mod section_map;
 mod split_files;

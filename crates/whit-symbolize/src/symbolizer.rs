@@ -20,6 +20,7 @@ use crate::kernel_config::KernelConfig;
 use crate::perf_map;
 use crate::perf_map_writer::PerfMapWriter;
 use crate::reason::Reason;
+use crate::remembered::Remembered;
 use whit_elf::ElfImage;
 
 type Slot = Arc<OnceLock<Arc<DsoSymbols>>>;
@@ -29,12 +30,18 @@ type Slot = Arc<OnceLock<Arc<DsoSymbols>>>;
 pub struct Symbolizer {
     config: Arc<SymbolizerConfig>,
     opened: Mutex<FxHashMap<DsoSpec, Slot>>,
+    remembered: Option<Arc<Remembered>>,
 }
 
 impl Symbolizer {
     /// With nothing loaded yet.
     pub fn new(config: SymbolizerConfig) -> Symbolizer {
-        Symbolizer { config: Arc::new(config), opened: Mutex::default() }
+        Symbolizer { config: Arc::new(config), opened: Mutex::default(), remembered: None }
+    }
+
+    /// One that remembers the meaning of addresses, for a process that asks for the same ones again and again.
+    pub fn remembering(config: SymbolizerConfig) -> Symbolizer {
+        Symbolizer { remembered: Some(Arc::default()), ..Symbolizer::new(config) }
     }
 
     /// The symbols of a binary; the same ones each time. Never fails: [`DsoSymbols::reason`] and
@@ -48,14 +55,17 @@ impl Symbolizer {
         let spec = DsoSpec { pids: spec.pids.clone(), ..key };
         let load = || {
             let source = load_noted(&self.config, &spec);
-            Arc::new(DsoSymbols::new(spec.clone(), self.config.clone(), source, load))
+            let memory = self.remembered.as_ref().map(Remembered::of_binary);
+            Arc::new(DsoSymbols::new(spec.clone(), self.config.clone(), source, load, memory))
         };
         slot.get_or_init(load).clone()
     }
 
     /// Lets binaries go, for a process that names code for days. Names of compiled code grow while its process runs, so
-    /// these are read anew; files beyond `most` go too. The kernel's symbols stay.
+    /// these are read anew; files beyond `most` go too. The kernel's symbols stay. Addresses that nobody asked for since
+    /// the last call are forgotten.
     pub fn forget_beyond(&self, most: usize) {
+        self.remembered.iter().for_each(|remembered| remembered.forget_unused());
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         opened.retain(|spec, _| !matches!(spec.kind, DsoKind::PerfMap | DsoKind::JitDump));
         if opened.len() > most {

@@ -9,8 +9,10 @@ Up Down PgUp PgDn Space Home End
 Enter            open a row; zoom into a frame; read code where nothing opens
 Right            open one level of call chains; the frame to the right
 Left             close it, go up, or zoom out; the frame to the left
-Esc              close a text; undo the last zoom or filter
+Esc              close a text; undo the last zoom, filter or range
 v                next view: table, flame graph, waits, time
+r                in the view of time: begin a range at the chosen column; Enter
+                 or the mouse, dragged, shows its samples in all views
 Tab Shift-Tab    next and previous event
 e + E C          open a whole row, one level, all rows; close all
 a                instructions and source lines of the function

@@ -37,6 +37,13 @@ pub enum Input {
         /// Line from the top.
         y: u16,
     },
+    /// The mouse was moved with the left button held.
+    Drag {
+        /// Column from the left.
+        x: u16,
+    },
+    /// The left button was let go.
+    Release,
     /// The wheel was turned by so many lines; up is negative.
     Scroll(isize),
     /// The terminal has another size now.
@@ -60,6 +67,8 @@ impl Input {
                 MouseEventKind::Down(MouseButton::Left) => {
                     Some(Input::Click { x: mouse.column, y: mouse.row })
                 }
+                MouseEventKind::Drag(MouseButton::Left) => Some(Input::Drag { x: mouse.column }),
+                MouseEventKind::Up(MouseButton::Left) => Some(Input::Release),
                 MouseEventKind::ScrollUp => Some(Input::Scroll(-WHEEL)),
                 MouseEventKind::ScrollDown => Some(Input::Scroll(WHEEL)),
                 _ => None,

@@ -14,6 +14,7 @@ use ratatui::crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 use std::io::{self, BufWriter, Stdout};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
@@ -168,6 +169,7 @@ fn words(request: &Request) -> &'static str {
         Request::Quit | Request::Zero => "",
         Request::Waits => "reading waits",
         Request::Times => "reading times",
+        Request::Span(_) => "reading the range of time",
         Request::Code(_) => "reading code",
         Request::Save(_) => "writing",
     }
@@ -181,9 +183,14 @@ fn carry_out(
 ) -> Option<Answer> {
     Some(match request {
         Request::Quit | Request::Zero => return None,
-        Request::Waits => Answer::Waits(source.waits(progress).map(Box::new)),
+        Request::Waits => Answer::Waits(source.waits(state.span(), progress).map(Box::new)),
+        Request::Span(span) => {
+            Answer::Span(*span, source.samples_of(*span, progress).map(Arc::new))
+        }
         Request::Times => Answer::Times(source.times(progress).map(Box::new)),
-        Request::Code(function) => Answer::Code(function.clone(), source.code(function, progress)),
+        Request::Code(function) => {
+            Answer::Code(function.clone(), source.code(function, state.span(), progress))
+        }
         Request::Save(path) => {
             let (profile, options) = state.report();
             Answer::Saved(path.clone(), source.save(path, profile, options))

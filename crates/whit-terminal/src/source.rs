@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use whit_profile::model::{EventId, Profile};
 use whit_profile::switches::Switches;
+use whit_types::TimestampNs;
 use whit_view::stdio::StdioOptions;
 
 /// Gets the bytes done and the bytes in total; from any thread.
@@ -16,6 +17,27 @@ pub struct Waits {
     pub profile: Arc<Profile>,
     /// Switches and waits.
     pub switches: Switches,
+}
+
+/// A range of time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Span {
+    /// The first moment in it.
+    pub from: TimestampNs,
+    /// The last moment in it.
+    pub to: TimestampNs,
+}
+
+impl Span {
+    /// In seconds, as the axis of time has them.
+    pub(crate) fn words(self) -> String {
+        format!("{}\u{2013}{} s", seconds(self.from), seconds(self.to))
+    }
+}
+
+/// A moment to the microsecond.
+pub(crate) fn seconds(time: TimestampNs) -> String {
+    format!("{}.{:06}", time.0 / 1_000_000_000, time.0 / 1000 % 1_000_000)
 }
 
 /// A function whose code is wanted.
@@ -40,13 +62,19 @@ pub struct CodeText {
 
 /// Loads from a recording. Errors are worded for people.
 pub trait Source: Sync {
+    /// The samples of a range of time, with all that the first view has.
+    ///
+    /// # Errors
+    /// The recording cannot be read.
+    fn samples_of(&self, span: Span, progress: Progress<'_>) -> Result<Profile, String>;
+
     /// Context switches, with the profile that was loaded with them.
     ///
     /// # Errors
     /// The recording has none, or cannot be read.
-    fn waits(&self, progress: Progress<'_>) -> Result<Waits, String>;
+    fn waits(&self, span: Option<Span>, progress: Progress<'_>) -> Result<Waits, String>;
 
-    /// A profile with the time of samples.
+    /// A profile with the time of samples, of all times.
     ///
     /// # Errors
     /// The recording cannot be read.
@@ -56,7 +84,12 @@ pub trait Source: Sync {
     ///
     /// # Errors
     /// It is not at hand.
-    fn code(&self, function: &Function, progress: Progress<'_>) -> Result<CodeText, String>;
+    fn code(
+        &self,
+        function: &Function,
+        span: Option<Span>,
+        progress: Progress<'_>,
+    ) -> Result<CodeText, String>;
 
     /// Writes the report as text; the file must not exist.
     ///

@@ -3,11 +3,12 @@
 mod keys;
 mod live;
 mod open_rows;
+mod span;
 
 use crate::flame_view::FlameView;
 use crate::live::Live;
 use crate::prompt::Prompt;
-use crate::source::{CodeText, Function, Waits};
+use crate::source::{CodeText, Function, Span, Waits};
 use crate::strip_view::{STRETCHES, StripView};
 use crate::table_view::TableView;
 use crate::text_view::TextView;
@@ -77,6 +78,8 @@ pub enum Request {
     Waits,
     /// Load the time of samples.
     Times,
+    /// Load the samples of a range of time.
+    Span(Span),
     /// Take a function apart.
     Code(Function),
     /// Write the report as text to this file.
@@ -90,6 +93,7 @@ pub enum Request {
 pub(crate) enum Answer {
     Waits(Result<Box<Waits>, String>),
     Times(Result<Box<Profile>, String>),
+    Span(Span, Result<Arc<Profile>, String>),
     Code(Function, Result<CodeText, String>),
     Saved(PathBuf, Result<(), String>),
 }
@@ -99,6 +103,9 @@ pub(crate) enum Answer {
 struct Before {
     filters: Filters,
     words: Vec<String>,
+    span: Option<Span>,
+    /// The samples; `None` where they are those of a recording that goes on.
+    profile: Option<Arc<Profile>>,
 }
 
 /// Everything that the screen shows.
@@ -125,6 +132,8 @@ pub struct State {
     /// The zooms and filters in words, in their order.
     pub(crate) zooms: Vec<String>,
     before: Vec<Before>,
+    /// The range of time whose samples are shown.
+    span: Option<Span>,
     /// Where the recording goes on.
     pub(crate) live: Option<Live>,
     pub(crate) width: u16,
@@ -182,6 +191,7 @@ impl State {
             full_names: false,
             zooms: Vec::new(),
             before: Vec::new(),
+            span: None,
             live: None,
             width: 80,
             height: 24,
@@ -256,7 +266,7 @@ impl State {
         let (Some(times), Some(event)) = (&self.times, event) else { return };
         if self.strip.event != Some(event) {
             let strip = Strip::new(times, event, STRETCHES);
-            self.strip = StripView { event: Some(event), strip, at: 0 };
+            self.strip = StripView { event: Some(event), strip, ..StripView::default() };
         }
     }
 
@@ -312,6 +322,8 @@ impl State {
                 self.message = Some(error);
                 self.show(View::Table);
             }
+            Answer::Span(span, Ok(profile)) => self.take_span(span, profile),
+            Answer::Span(_, Err(error)) => self.message = Some(error),
             Answer::Code(function, Ok(code)) => {
                 let name = whit_types::escape(&function.name).into_owned();
                 let mut text = TextView::new(format!("Code of {name}"), code.lines);

@@ -1,7 +1,10 @@
 //! Weight over time, by command.
 
 use crate::input::Key;
+use crate::source::Span;
+use std::ops::Range;
 use whit_profile::model::EventId;
+use whit_types::TimestampNs;
 use whit_view::strip::Strip;
 
 /// Stretches of time; a screen shows each, or joins some.
@@ -14,6 +17,10 @@ pub(crate) struct StripView {
     pub(crate) strip: Option<Strip>,
     /// The chosen stretch.
     pub(crate) at: usize,
+    /// The other end of a range that is being chosen.
+    pub(crate) mark: Option<usize>,
+    /// The mouse has moved with its button held.
+    pub(crate) is_dragged: bool,
 }
 
 /// Joined stretches: a column of the screen.
@@ -21,7 +28,7 @@ pub(crate) struct StripView {
 pub(crate) struct Column {
     pub(crate) weights: Vec<u64>,
     pub(crate) is_lossy: bool,
-    pub(crate) stretches: std::ops::Range<usize>,
+    pub(crate) stretches: Range<usize>,
 }
 
 impl StripView {
@@ -45,6 +52,60 @@ impl StripView {
             column
         };
         (0..width).map(column).collect()
+    }
+
+    /// The chosen stretches: those of the chosen column, or of all columns from the mark to there.
+    pub(crate) fn chosen(&self, width: usize) -> Option<Range<usize>> {
+        let columns = self.columns(width);
+        let column_of = |stretch: usize| {
+            columns.iter().find(|it| it.stretches.contains(&stretch)).map(|it| it.stretches.clone())
+        };
+        let (one, other) = (column_of(self.at)?, column_of(self.mark.unwrap_or(self.at))?);
+        Some(one.start.min(other.start)..one.end.max(other.end))
+    }
+
+    /// Their time.
+    pub(crate) fn chosen_span(&self, width: usize) -> Option<Span> {
+        let (strip, chosen) = (self.strip.as_ref()?, self.chosen(width)?);
+        let (from, behind) = (strip.time_of(chosen.start), strip.time_of(chosen.end));
+        // The last moment belongs to the range, the beginning of the next stretch does not.
+        Some(Span { from, to: TimestampNs(behind.0.saturating_sub(1).max(from.0)) })
+    }
+
+    /// The stretches that a range of time touches.
+    pub(crate) fn stretches_of(&self, span: Span) -> Range<usize> {
+        let Some(strip) = &self.strip else { return 0..0 };
+        let all = 0..strip.stretches.len();
+        let begins_behind =
+            |time: TimestampNs| all.clone().find(|at| strip.time_of(*at) > time).unwrap_or(all.end);
+        begins_behind(span.from).saturating_sub(1)..begins_behind(span.to)
+    }
+
+    /// Begins a range at the chosen stretch; false where there is none.
+    pub(crate) fn mark_here(&mut self) -> bool {
+        self.mark = self.strip.as_ref().map(|_| self.at);
+        self.mark.is_some()
+    }
+
+    /// Chooses a column of the screen.
+    pub(crate) fn press(&mut self, x: usize, width: usize) {
+        (self.mark, self.is_dragged) = (None, false);
+        if let Some(column) = self.columns(width).get(x) {
+            self.at = column.stretches.start;
+        }
+    }
+
+    /// Draws a range from the pressed column to this one.
+    pub(crate) fn drag_to(&mut self, x: usize, width: usize) {
+        let columns = self.columns(width);
+        let Some(column) = columns.get(x).or(columns.last()) else { return };
+        self.mark.get_or_insert(self.at);
+        (self.at, self.is_dragged) = (column.stretches.start, true);
+    }
+
+    /// True where the mouse has drawn a range.
+    pub(crate) fn let_go(&mut self) -> bool {
+        std::mem::take(&mut self.is_dragged)
     }
 
     /// Moves by a key; false for keys that do not move.

@@ -54,7 +54,8 @@ static TABLE: [Row; 7] = [
         files: &["python", "libpython"],
         runtime: Runtime::Python { minor: None },
         name: "Python",
-        advice: "Python 3.12 and later: python3 -X perf; 3.13 and later also: python3 -X perf_jit",
+        advice: "Python 3.11 to 3.14: whit record --engine=bpf; 3.12 and later also: python3 -X perf; 3.13 and later also: \
+                 python3 -X perf_jit",
     },
     Row {
         files: &["ruby", "libruby"],
@@ -82,6 +83,8 @@ static TABLE: [Row; 7] = [
     },
 ];
 
+/// Minor versions of Python 3 whose frames the BPF engine walks.
+const PYTHON_WALKED: std::ops::RangeInclusive<u8> = 11..=14;
 /// The first minor version of Python 3 that gives its functions addresses (`-X perf`), and the first that also
 /// describes them (`-X perf_jit`).
 const PYTHON_PERF: u8 = 12;
@@ -113,13 +116,7 @@ impl Runtime {
     /// The way to names of functions.
     pub fn advice(self) -> String {
         match self {
-            Runtime::Python { minor: Some(minor) } if minor < PYTHON_PERF => format!(
-                "Python 3.{minor} has no way to them; Python 3.{PYTHON_PERF} and later: python3 -X perf"
-            ),
-            Runtime::Python { minor: Some(minor) } if minor < PYTHON_PERF_JIT => {
-                "python3 -X perf".to_owned()
-            }
-            Runtime::Python { minor: Some(_) } => "python3 -X perf, or -X perf_jit".to_owned(),
+            Runtime::Python { minor: Some(minor) } => advice_for_python(minor),
             _ => self.row().advice.to_owned(),
         }
     }
@@ -128,6 +125,21 @@ impl Runtime {
         let is_it =
             |row: &&Row| std::mem::discriminant(&row.runtime) == std::mem::discriminant(&self);
         TABLE.iter().find(is_it).unwrap_or(&TABLE[0])
+    }
+}
+
+fn advice_for_python(minor: u8) -> String {
+    let walked = PYTHON_WALKED.contains(&minor).then_some("whit record --engine=bpf");
+    let perf = (minor >= PYTHON_PERF).then_some("python3 -X perf");
+    let perf_jit = (minor >= PYTHON_PERF_JIT).then_some("python3 -X perf_jit");
+    let ways: Vec<_> = [walked, perf, perf_jit].into_iter().flatten().collect();
+    match ways.split_last() {
+        None => format!(
+            "Python 3.{} or later with whit record --engine=bpf (3.{minor} is not supported)",
+            PYTHON_WALKED.start()
+        ),
+        Some((last, [])) => (*last).to_owned(),
+        Some((last, others)) => format!("{}, or {last}", others.join(", ")),
     }
 }
 
@@ -192,11 +204,13 @@ mod tests {
     #[test]
     fn each_version_of_python_has_its_way() {
         let advice = |minor| Runtime::Python { minor }.advice();
-        assert!(advice(Some(11)).contains("3.11 has no way"));
-        assert_eq!(advice(Some(12)), "python3 -X perf");
-        assert!(
-            advice(Some(13)).contains("-X perf_jit") && advice(None).contains("3.12 and later")
-        );
+        let walked = "whit record --engine=bpf";
+        assert!(advice(Some(10)).contains("3.10 has no way"));
+        assert_eq!(advice(Some(11)), walked);
+        assert_eq!(advice(Some(12)), format!("{walked}, or python3 -X perf"));
+        assert_eq!(advice(Some(13)), format!("{walked}, python3 -X perf, or python3 -X perf_jit"));
+        assert_eq!(advice(Some(15)), "python3 -X perf, or python3 -X perf_jit");
+        assert!(advice(None).contains("3.11 to 3.14") && advice(None).contains("3.12 and later"));
         assert_eq!(Runtime::Python { minor: Some(14) }.to_string(), "Python 3.14");
         assert_eq!(Runtime::DotNet.to_string(), ".NET");
         assert!(Runtime::DotNet.advice().contains("DOTNET_PerfMapEnabled=1"));

@@ -26,7 +26,7 @@ pub struct Table {
 impl Table {
     /// The columns for these rows. Texts of rows below the limit may be wider.
     pub fn new(profile: &Profile, hists: &Hists, options: &StdioOptions) -> Table {
-        let columns = Columns::new(profile, hists, options);
+        let columns = Columns::for_cells(profile, hists, options);
         let widths = columns.natural_widths(profile, hists, options.hists.percent_limit);
         let column = |(cell, width): (Cell, usize)| TableColumn {
             heading: cell.heading().trim(),

@@ -140,7 +140,7 @@ fn line(warning: &Warning) -> String {
             };
             let advice = runtime.advice();
             format!(
-                "functions of {runtime} have no names (process {}{more}); the way to them: {advice}",
+                "functions of {runtime} have no names (process {}{more}); to get names: {advice}",
                 first.0
             )
         }
@@ -249,7 +249,8 @@ mod tests {
         let runtime = whit_types::Runtime::Node;
         let unnamed =
             |processes| text(&Warning::RuntimeWithoutNames { runtime, first: Pid(7), processes });
-        let one = "functions of Node.js have no names (process 7); the way to them: node --perf-basic-prof";
+        let one =
+            "functions of Node.js have no names (process 7); to get names: node --perf-basic-prof";
         assert!(unnamed(1).starts_with(one), "{}", unnamed(1));
         assert!(unnamed(3).contains("(process 7 and 2 more);"), "{}", unnamed(3));
     }

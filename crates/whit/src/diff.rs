@@ -103,7 +103,7 @@ pub(crate) fn run(args: &DiffArgs) -> Result<u8> {
     let [before, after] = [load(&sides[0])?, load(&sides[1])?].map(unzip);
     let diff = diff::diff(&before.0, &after.0, &options.per)?;
     if let Some(path) = &args.html {
-        page::write_comparison([before.1, after.1], &diff, path)?;
+        page::write_comparison([before.1, after.1], &diff, &options.filters, path)?;
         if !args.json {
             page::tell(path)?;
             return Ok(args.judge(&diff));

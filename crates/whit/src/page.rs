@@ -18,6 +18,7 @@ use whit_profile::switches::{self, SwitchOptions, Switches};
 use whit_profile::{CodeFinder, LoadError, LoadOptions, SinglesWanted};
 use whit_types::OutsideText;
 use whit_view::diff::Diff;
+use whit_view::hists::Filters;
 
 /// A page is readable like any new file, as far as the user's mask allows.
 const PAGE_MODE: u32 = 0o666;
@@ -118,7 +119,12 @@ fn content<'a>(loaded: &'a Loaded, code: Option<&'a HotCode>) -> Content<'a> {
 }
 
 /// Writes a comparison of two sides as one page.
-pub(crate) fn write_comparison(sides: [Vec<Profile>; 2], diff: &Diff, path: &Path) -> Result<()> {
+pub(crate) fn write_comparison(
+    sides: [Vec<Profile>; 2],
+    diff: &Diff,
+    filters: &Filters,
+    path: &Path,
+) -> Result<()> {
     let paths = diff
         .paths
         .each_ref()
@@ -126,7 +132,7 @@ pub(crate) fn write_comparison(sides: [Vec<Profile>; 2], diff: &Diff, path: &Pat
     let title = format!("{} → {}", paths[0], paths[1]);
     // Each side has a recording at least.
     let (comparison, profile) =
-        Comparison::new(sides, diff).context("there is nothing to compare")?;
+        Comparison::new(sides, diff, filters).context("there is nothing to compare")?;
     let content = Content { comparison: Some(&comparison), ..Content::default() };
     write_page(&profile, &content, &HtmlOptions { title, ..HtmlOptions::default() }, path)
 }

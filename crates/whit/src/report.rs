@@ -237,7 +237,8 @@ pub(crate) fn interact(args: &ReportArgs) -> Result<u8> {
     args.rows.check(&profile, &hists)?;
     let only = if let [recording] = &recordings[..] { Some(recording) } else { None };
     let options = only.map(|recording| args.load_options(recording, &hists)).transpose()?;
-    let source = RecordingSource::new(&recordings, options, SwitchOptions::default());
+    let source = RecordingSource::new(&recordings, options, SwitchOptions::default())
+        .changing(|profile| args.rows.change(profile));
     let begin = Begin {
         may_have_waits: only.is_some_and(switches::may_tell) && !args.load.chooses_cpus(),
         ..Begin::report(profile, args.stdio_options(hists))

@@ -142,9 +142,8 @@ impl StackFilterArgs {
 pub(crate) fn needs_switches(profile: &Profile, switches: &Switches) -> Result<()> {
     if !switches.sources.tells_switches() {
         bail!(
-            "{} has no context switches: record with --switch-events (and \
-             -e software/period=1,name=cs,config=0x3/Duk -g for the call stacks, or \
-             --engine=bpf --wakeups), or with -e sched:sched_switch",
+            "{} has no context switches: record with --engine=bpf --wakeups (or, without BPF, with \
+             --switch-events -g -e cpu-clock,software/period=1,name=cs,config=0x3/Duk)",
             profile.recording.path
         );
     }

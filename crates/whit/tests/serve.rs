@@ -141,6 +141,7 @@ fn firefox_profiler_gets_the_profile_and_its_symbols() {
     let (name, id) =
         (library["debugName"].as_str().unwrap(), library["breakpadId"].as_str().unwrap());
     // burn is at 0x4000e8, and the program is not position-independent.
+    assert!(all_frames_have_their_names(&served, &profile, name, id) > 0);
     let request = serde_json::json!({ "memoryMap": [[name, id]], "stacks": [[[0, 0xe8]]] });
     let answer: Value =
         serde_json::from_slice(&served.ask("POST", "symbolicate/v5", &request.to_string()))
@@ -161,6 +162,39 @@ fn firefox_profiler_gets_the_profile_and_its_symbols() {
         "{answer}"
     );
     served.end();
+}
+
+/// Asks for the symbols of the frames in a library, as Firefox Profiler does: the answers have the names that the profile
+/// has. Gives the number of frames.
+fn all_frames_have_their_names(served: &Served, profile: &Value, name: &str, id: &str) -> usize {
+    let mut checked = 0;
+    for thread in profile["threads"].as_array().unwrap() {
+        let column = |table: &str, column: &str| thread[table][column].as_array().unwrap().clone();
+        let (addresses, funcs) = (column("frameTable", "address"), column("frameTable", "func"));
+        let (resources, names) = (column("funcTable", "resource"), column("funcTable", "name"));
+        let libraries = column("resourceTable", "lib");
+        let is_here = |frame: &usize| {
+            let resource = resources[funcs[*frame].as_u64().unwrap() as usize].as_i64().unwrap();
+            let library = usize::try_from(resource).ok().and_then(|at| libraries[at].as_u64());
+            library.is_some_and(|at| profile["libs"][at as usize]["debugName"] == name)
+        };
+        let frames: Vec<usize> = (0..addresses.len()).filter(is_here).collect();
+        assert!(frames.iter().all(|frame| addresses[*frame].is_u64()), "{addresses:?}");
+        let stacks: Vec<_> = frames.iter().map(|frame| [(0, &addresses[*frame])]).collect();
+        let request = serde_json::json!({ "memoryMap": [[name, id]], "stacks": stacks });
+        let answer = served.ask("POST", "symbolicate/v5", &request.to_string());
+        let answer: Value = serde_json::from_slice(&answer).unwrap();
+        for (frame, stack) in frames.iter().zip(answer["results"][0]["stacks"].as_array().unwrap())
+        {
+            let number = names[funcs[*frame].as_u64().unwrap() as usize].as_u64().unwrap();
+            let expected = &thread["stringArray"][number as usize];
+            let inlines = stack[0]["inlines"].as_array().into_iter().flatten();
+            let found = inlines.chain([&stack[0]]).any(|it| it["function"] == *expected);
+            assert!(found, "{expected} at {}: {stack}", addresses[*frame]);
+            checked += 1;
+        }
+    }
+    checked
 }
 
 #[test]

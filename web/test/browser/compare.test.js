@@ -104,3 +104,34 @@ test('pages of one recording have no comparison', () => open('server', '#view=co
   assert.ok(await page.locator('#view-graph').isVisible());
   assert.ok(await page.locator('[data-view=compare]').isHidden());
 }));
+
+test('graph and table follow the selectors; a part has no verdicts', () => open('compare', '', async (page) => {
+  await page.selectOption('#comm', 'logger');
+  assert.match(await textOf(page, '#compare-notes'), /shares of the selected part[^]*no verdicts: whit diff --comms NAME/);
+  let table = await rows(page);
+  assert.deepEqual(table.map(([name]) => name), ['shop::log(char const*)', '_start', 'main']);
+  assert.deepEqual(table[0].slice(2), ['100 %', '100 %', '0 %', 'not judged']);
+  await page.mouse.move(...await leaf(page, 0.9));
+  await untilText(page, '.tooltip:not([hidden])', /shop::log[^]*this stack: 100 % before, 100 % after[^]*a part of the samples has no verdicts/);
+  assert.doesNotMatch(await textOf(page, '#compare-legend'), /cannot be told/);
+  await page.selectOption('#comm', '');
+  await page.selectOption('#process', '7');
+  table = await rows(page);
+  // 3,000 of 8,500 before; 6,000 of 9,120 after.
+  assert.deepEqual(table[0].slice(0, 5), ['shop::find_product(int)', 'kvstored', '35.29 %', '65.79 %', '+30.50 %']);
+  await page.click('[data-compare=total]');
+  assert.equal((await rows(page)).find(([name]) => name === 'main')[2], '100 %');
+  await page.selectOption('#process', '');
+  await untilText(page, '#compare-notes', /Values are shares of all samples/);
+  assert.ok((await rows(page)).some((row) => row[5] === 'slower'));
+}));
+
+test('a comparison of some commands has their samples alone, as shares of all', () => open('compare-shop', '', async (page) => {
+  assert.match(await textOf(page, '#compare-notes'), /Only samples of shop are on this page; shares are of all samples\./);
+  const table = await rows(page);
+  assert.match(table[0].slice(2, 4).join('|'), /^28\.57 % ±\d\.\d\|54\.01 % ±\d\.\d$/);
+  assert.ok(!table.some(([name]) => name.startsWith('shop::log')));
+  await page.mouse.move(...await leaf(page, 0.2));
+  await untilText(page, '.tooltip:not([hidden])', /shop::find_product[^]*this stack: 28\.57 % before, 54\.01 % after/);
+  assert.deepEqual(await page.locator('#comm option').allInnerTexts(), ['All commands', 'shop · 100 %']);
+}));

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 
+import { cssColour, waitKind } from '../../src/colors.js';
 import { ACTIVITIES } from '../../src/switches.js';
 import { inBrowser, pixelsOf, rgbOf, textOf, untilText } from './browser.js';
 
@@ -48,9 +49,11 @@ test('digits open the tabs from left to right', async () => {
 
 test('the time line tells what is under the pointer', () => open('waits', '', async (page) => {
   const colours = await pixelsOf(page, '#timeline canvas');
-  for (const activity of ACTIVITIES) {
-    assert.ok(colours[await rgbOf(page, activity.light)] > 100, activity.id);
+  const drawn = [...ACTIVITIES.filter(({ id }) => id !== 'waiting').map(({ light }) => light), cssColour(waitKind('lock').light)];
+  for (const colour of drawn) {
+    assert.ok(colours[await rgbOf(page, colour)] > 100, colour);
   }
+  assert.match(await textOf(page, '#switch-legend'), /^running\s+waits for a CPU\s+several, too short to tell apart\s+wait: lock$/);
   await page.mouse.move(...await point(page, 0, 15 / 110));
   await untilText(page, '.tooltip:not([hidden])', /pingpong 11: waiting[^]*from 10.0 ms for 10.0 ms[^]*CPU 0[^]*await_turn ← start_thread[^]*innermost: schedule ← futex_wait/);
   await untilText(page, '.tooltip:not([hidden])', /woken after 9.00 ms by pingpong 12, then runnable for 1.00 ms\s+try_to_wake_up ← futex_wake/);
@@ -140,10 +143,51 @@ test('the longest waits follow the range of time and the selectors', () => open(
   assert.ok((await waits(page)).every(([, , thread]) => thread === 'pingpong 12'));
   await page.selectOption('#thread', '13');
   await untilText(page, '#longest-count', /^0 waits/);
-  assert.equal(await textOf(page, '#tree-note'), '');
   await page.click('[data-waits=tree]');
-  await untilText(page, '#tree-note', /all threads and all of the time/);
   assert.ok(await page.locator('#switch-table').isVisible() && await page.locator('#longest-waits').isHidden());
+}));
+
+/** Cells of the first row of the call tree of waits. */
+const firstRow = async (page) => page.locator('#switch-table tbody tr').first().locator('td').allInnerTexts();
+
+test('the call tree of waits follows selectors and the range of time', () => open('waits', '#waits=tree', async (page) => {
+  assert.deepEqual((await firstRow(page)).slice(0, 5), ['0 ns', '100 ms', '9', '9', '1']);
+  assert.equal(await textOf(page, '#tree-note'), '');
+  await page.selectOption('#thread', '12');
+  assert.deepEqual((await firstRow(page)).slice(0, 4), ['0 ns', '41.0 ms', '4', '0']);
+  await page.selectOption('#thread', '13');
+  assert.deepEqual((await firstRow(page)).slice(0, 5), ['0 ns', '9.00 ms', '0', '9', '1']);
+  await page.selectOption('#thread', '');
+  await page.click('#switch-table tr:has-text("futex_wait") button');
+  assert.ok((await stacks(page)).includes('await_turn'));
+  await page.goto(`${page.url().replace(/#.*/, '')}#waits=tree&range=0-50000000`);
+  await untilText(page, '#tree-note', /^a wait counts where a part of it lies in the range; its time is that part; waits within joined intervals, shorter than 64\.0 µs, are left out$/);
+  assert.deepEqual((await firstRow(page)).slice(0, 4), ['0 ns', '36.0 ms', '4', '0']);
+  assert.ok((await stacks(page)).includes('await_turn'), 'open rows stay open');
+  assert.ok(!(await stacks(page)).includes('irqentry_exit'), 'that was later');
+  await page.click('[data-direction=caller]');
+  assert.equal((await stacks(page))[0], 'start_thread');
+  // CPU time is that of samples in the range.
+  assert.match((await firstRow(page))[0], /^[1-9]\d?\.\d ms$/);
+  await page.focus('#strip-plot');
+  await page.keyboard.press('Escape');
+  await untilText(page, '#tree-note', /^$/);
+  assert.deepEqual((await firstRow(page)).slice(2, 4), ['9', '9']);
+}));
+
+test('hostile names are text in lanes, table and tree of waits', () => open('hostile-waits', '', async (page) => {
+  for (const table of ['longest', 'tree']) {
+    await page.click(`[data-waits=${table}]`);
+    const text = await textOf(page, '#view-switches');
+    assert.ok(text.includes('</script><img src=x') || text.includes('window.pwned'), text);
+    assert.doesNotMatch(text, /[\u202a-\u202e\u2066-\u2069\u0007]/);
+    await page.mouse.move(...await point(page, 0, 15 / 110));
+    await untilText(page, '.tooltip:not([hidden])', /waiting/);
+    await page.mouse.move(5, 5);
+  }
+  assert.equal(await page.evaluate(() => window.pwned), undefined);
+  assert.equal(await page.locator('img').count(), 0);
+  assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth), 'a long name makes nothing wider');
 }));
 
 test('a wait of the table stands out in its lane, with the wake-up as an arrow', () => open('waits', '', async (page) => {

@@ -284,3 +284,26 @@ test('shares of the call tree and of frames have intervals', () => open('server'
   await page.mouse.move(box.x + 40, box.y + box.height - 1.5 * 19);
   await untilText(page, '.tooltip:not([hidden])', new RegExp(`^__clone3[^]* % ${total.replace('.', '\\.')} of all`));
 }));
+
+test('the wheel chooses a range in the strip, one step of the history for all of its turns', () => open('server', '', async (page) => {
+  const whole = await samples(page);
+  await page.mouse.move(...await at(page, 0.5));
+  await page.keyboard.down('Control');
+  for (let turn = 0; turn < 3; turn++) {
+    await page.mouse.wheel(0, -120);
+  }
+  await page.keyboard.up('Control');
+  await page.waitForURL(/range=/);
+  const zoomed = await samples(page);
+  assert.ok(zoomed < whole / 2 && zoomed > 0, `${zoomed} of ${whole}`);
+  const range = await textOf(page, '#strip-range');
+  await page.keyboard.down('Shift');
+  await page.mouse.wheel(0, 120);
+  await page.keyboard.up('Shift');
+  await untilText(page, '#strip-range', new RegExp(`^(?!${range.split(' (')[0]})`));
+  await page.waitForTimeout(300);
+  await page.goBack();
+  await untilText(page, '#strip-range', new RegExp(`^${range.split(' (')[0]}`));
+  await page.goBack();
+  await untilText(page, '#strip-range', /^$/);
+}));

@@ -8,7 +8,7 @@ import { Model } from '../../src/model.js';
 import { bucketsOf, decodeMoments } from '../../src/moments.js';
 import { blocksOf, Ratios, studentQuantile } from '../../src/estimate.js';
 import { axisSteps, heatCells, heatPlan, stripSeries } from '../../src/stripdata.js';
-import { rangeByKey, withinSpan } from '../../src/strip.js';
+import { rangeByKey, rangeByWheel, withinSpan } from '../../src/strip.js';
 import { profileOf, random, sumOf } from './profiles.js';
 
 /** A column of LEB128 numbers. */
@@ -219,4 +219,20 @@ test('the model’s intervals are those of blocks by hand', () => {
   assert.ok(total.half(2) < 1e-9, 'all stacks have it');
   model.select({ ...DEFAULT_STATE, weight: 'samples', range: [0, 10] });
   assert.equal(model.intervals(), null, 'one bucket has no scatter');
+});
+
+test('the wheel makes a range longer or shorter around a moment, and moves it', () => {
+  const turn = (change, at, range) => rangeByWheel({ deltaX: 0, deltaY: 0, ctrlKey: false, shiftKey: false, ...change }, at, range, 1000, 10);
+  const [from, to] = turn({ deltaY: -100, ctrlKey: true }, 250, null);
+  assert.ok(to - from < 800 && to - from > 600, `${from} ${to}`);
+  assert.ok(Math.abs((250 - from) / (to - from) - 0.25) < 0.01, 'the moment stays where it is');
+  const longer = turn({ deltaY: 120, ctrlKey: true }, 250, [from, to]);
+  assert.equal(longer, null, 'back to all of the time');
+  // Devices report turns of very different sizes.
+  assert.deepEqual(turn({ deltaY: -1e9, ctrlKey: true }, 500, null), turn({ deltaY: -120, ctrlKey: true }, 500, null));
+  assert.deepEqual(turn({ deltaY: 120, shiftKey: true }, 0, [100, 200]), [120, 220]);
+  assert.deepEqual(turn({ deltaX: -120 }, 0, [100, 200]), [80, 180]);
+  assert.deepEqual(turn({ deltaX: -120 }, 0, [5, 105]), [0, 100]);
+  assert.equal(turn({ deltaY: 120 }, 0, [100, 200]), undefined, 'a plain turn scrolls');
+  assert.equal(turn({ deltaY: 120, shiftKey: true }, 0, null), undefined);
 });

@@ -15,7 +15,7 @@ const MS = 1e6;
 
 const lines = (direction, opened) => {
   const tree = switches.trees[direction];
-  return shownNodes(tree, opened).map(({ node, depth }) => `${' '.repeat(depth)}${switches.names[tree.name[node]]}`);
+  return shownNodes(tree, opened).map(({ node, depth }) => `${' '.repeat(depth)}${tree.nameOf(node)}`);
 };
 
 test('the page begins with its waits', () => {
@@ -36,7 +36,7 @@ test('a tree shows what is opened', () => {
 test('one way is opened to its end', () => {
   const { callee, caller } = switches.trees;
   assert.deepEqual(onlyWay(callee, 0), [0]);
-  const names = onlyWay(callee, 1).map((node) => switches.names[callee.name[node]]);
+  const names = onlyWay(callee, 1).map((node) => callee.nameOf(node));
   assert.deepEqual(names, ['futex_wait', 'do_syscall_64', 'syscall', 'await_turn', 'start_thread']);
   assert.deepEqual(onlyWay(caller, 0), [0]);
 });

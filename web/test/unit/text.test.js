@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { cleanName, shortenName } from '../../src/names.js';
+import { cleanName, shortenName, shortenThread } from '../../src/names.js';
 import * as format from '../../src/format.js';
 import { KINDS, MAX_COLOURED_BINARIES, binaryColour, kindColour, kindIndex, themePaint } from '../../src/colors.js';
 import { DEFAULT_STATE, decodeState, encodeState } from '../../src/state.js';
@@ -195,4 +195,17 @@ test('rows sort by any column, ties by weight', () => {
   assert.equal(names('total', false), 'abc');
   assert.equal(names('total', true), 'cba');
   assert.equal(names('name', true), 'abc');
+});
+
+test('a name of brackets alone is cut, not emptied', () => {
+  assert.equal(shortenName('</script><img src=x onerror="window.pwned = 1"> (7)', 20), 'script><img src=x o…');
+  assert.equal(shortenName('(anonymous)(int, long, char const*)', 20), '(anonymous)(int, lo…');
+  assert.equal(shortenName('map<int, std::vector<long>>::find(int)', 16), 'map<…>::find');
+});
+
+test('a long name of a thread keeps its number', () => {
+  assert.equal(shortenThread('worker 12', 20), 'worker 12');
+  assert.equal(shortenThread('a long name of a worker 1234567', 20), 'a long name… 1234567');
+  assert.equal(shortenThread('name 1234567', 6), 'name 1');
+  assert.equal(shortenThread('x'.repeat(40), 10), 'x'.repeat(10));
 });

@@ -1,7 +1,7 @@
 //! The structures that programs and loader exchange, byte by byte: those of `bpf/stacks.bpf.c` and
 //! `bpf/unwind.h`.
 
-use super::{Counts, Mapping, StopReason, TableNumber};
+use super::{Counts, InterpreterNumber, Mapping, NativeStayed, StopReason, TableNumber};
 
 /// Limit of the words of all tables in the kernel.
 pub const TABLE_MEMORY_MAX_BYTES: usize = 256 << 20;
@@ -20,6 +20,9 @@ const PROCESS_AWAITS_EXEC: u64 = 1 << 17;
 const PROCESS_FIRST_SHIFT: u32 = 32;
 /// Words of `struct counts` in front of the reasons.
 const COUNT_WORDS: usize = 12;
+
+/// Words for reasons: `UNWIND_REASONS_ROOM`.
+const REASON_WORDS: usize = 32;
 
 /// `struct unwind_mapping`.
 pub(super) fn mapping(mapping: &Mapping) -> [u8; 32] {
@@ -50,10 +53,14 @@ pub(super) fn file_table(bias: u64, table: TableNumber) -> [u8; 16] {
 }
 
 /// `struct unwind_table`.
-pub(super) fn table(start: u64, buckets: u32, index: u32, rows: u32, rules: u32) -> [u8; 24] {
-    let mut bytes = [0; 24];
+pub(super) fn table(
+    start: u64,
+    [buckets, index, rows, rules]: [u32; 4],
+    interpreter: Option<InterpreterNumber>,
+) -> [u8; 32] {
+    let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&start.to_ne_bytes());
-    let numbers = [buckets, index, rows, rules];
+    let numbers = [buckets, index, rows, rules, interpreter.map_or(0, |it| it.0)];
     for (place, number) in bytes[8..].as_chunks_mut::<4>().0.iter_mut().zip(numbers) {
         *place = number.to_ne_bytes();
     }
@@ -76,7 +83,8 @@ pub(super) fn process(first: u32, count: u32, is_target: bool) -> [u8; 8] {
 /// `struct counts`, at the beginning of a CPU's `struct scratch`; missing bytes are zero.
 pub(super) fn counts(scratch: &[u8]) -> Counts {
     let words = scratch.as_chunks::<8>().0.iter().map(|word| u64::from_ne_bytes(*word));
-    let words: Vec<u64> = words.take(COUNT_WORDS + StopReason::ALL.len()).collect();
+    let interpreted = COUNT_WORDS + REASON_WORDS;
+    let words: Vec<u64> = words.take(interpreted + 2 + NativeStayed::ALL.len()).collect();
     let word = |at: usize| words.get(at).copied().unwrap_or(0);
     let mut counts = Counts {
         runs: word(0),
@@ -92,6 +100,9 @@ pub(super) fn counts(scratch: &[u8]) -> Counts {
         late: word(10),
         learned: word(11),
         reasons: [0; StopReason::ALL.len()],
+        interpreted: word(interpreted),
+        // The first reason is none.
+        native_stayed: std::array::from_fn(|at| word(interpreted + 2 + at)),
     };
     for (at, reason) in counts.reasons.iter_mut().enumerate() {
         *reason = word(COUNT_WORDS + at);
@@ -110,18 +121,20 @@ mod tests {
         let bytes = naming(7, 8, TableNumber(9));
         assert_eq!([bytes[0], bytes[8], bytes[16]], [7, 8, 9]);
         assert_eq!((file_table(5, TableNumber(6))[0], file_table(5, TableNumber(6))[8]), (5, 6));
-        let bytes = table(1, 2, 3, 4, 5);
-        assert_eq!([bytes[0], bytes[8], bytes[12], bytes[16], bytes[20]], [1, 2, 3, 4, 5]);
+        let bytes = table(1, [2, 3, 4, 5], Some(InterpreterNumber(6)));
+        let numbers = [8, 12, 16, 20, 24].map(|at| bytes[at]);
+        assert_eq!((bytes[0], numbers), (1, [2, 3, 4, 5, 6]));
         assert_eq!(u64::from_ne_bytes(process(7, 3, true)), 7 << 32 | 1 << 16 | 3);
         assert_eq!(u64::from_ne_bytes(process(7, 3, false)), 7 << 32 | 3);
     }
 
     #[test]
     fn counts_are_read_in_order() {
-        let words: Vec<u8> = (1..=29u64).flat_map(u64::to_ne_bytes).collect();
+        let words: Vec<u8> = (1..=49u64).flat_map(u64::to_ne_bytes).collect();
         let found = counts(&words);
         assert_eq!((found.runs, found.kernel_failures), (1, 8));
         assert_eq!((found.reasons[0], found.reasons[16]), (13, 29));
+        assert_eq!((found.interpreted, found.native_stayed), (45, [47, 48, 49]));
         assert_eq!(counts(&words[..20]).told, 0);
     }
 }

@@ -6,6 +6,8 @@
 mod blocked;
 pub mod channel;
 mod chosen;
+mod functions;
+mod interpreters;
 mod layout;
 mod needs;
 mod program;
@@ -29,6 +31,10 @@ use crate::run_timer::RunTimer;
 pub use blocked::{BLOCKED_THREADS_MAX, Blocked, BlockedThread, BlockedThreads};
 use channel::Channels;
 pub use chosen::{CgroupHierarchy, ChosenBy, NAME_BYTES, NAMES_MAX, cgroup_subsystem};
+pub use functions::{Functions, MetFunction};
+pub use interpreters::{
+    INTERPRETERS_MAX, Interpreter, InterpreterNumber, PythonLayout, PythonRunEnd,
+};
 pub use layout::TABLE_MEMORY_MAX_BYTES;
 use needs::SCHED_EXIT;
 pub use needs::{FIND_VMA, lacking};
@@ -102,6 +108,36 @@ pub struct Counts {
     pub learned: u64,
     /// Ends of walks, by the number of the reason.
     pub reasons: [u64; StopReason::ALL.len()],
+    /// Frames of interpreted functions.
+    pub interpreted: u64,
+    /// Walks in which native frames of an interpreter stayed, by [`NativeStayed`].
+    pub native_stayed: [u64; NativeStayed::ALL.len()],
+}
+
+/// Why native frames of an interpreter stayed in a walk: `enum interpreter_reason`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NativeStayed {
+    /// No state of the interpreter is the thread's.
+    NoThread,
+    /// Its memory could not be read without a fault.
+    Unreadable,
+    /// The thread was about to enter the interpreter's loop, or to leave it.
+    NotEntered,
+}
+
+impl NativeStayed {
+    /// In the order of the programs' numbers, which begin with 1.
+    pub const ALL: [NativeStayed; 3] =
+        [NativeStayed::NoThread, NativeStayed::Unreadable, NativeStayed::NotEntered];
+
+    /// The reason in words.
+    pub fn text(self) -> &'static str {
+        match self {
+            NativeStayed::NoThread => "no state of the interpreter is the thread's",
+            NativeStayed::Unreadable => "the interpreter's memory could not be read",
+            NativeStayed::NotEntered => "the interpreter's loop was being entered or left",
+        }
+    }
 }
 
 impl Counts {
@@ -119,6 +155,9 @@ impl Counts {
         self.late += other.late;
         self.learned += other.learned;
         self.reasons.iter_mut().zip(other.reasons).for_each(|(sum, count)| *sum += count);
+        self.interpreted += other.interpreted;
+        let stayed = self.native_stayed.iter_mut().zip(other.native_stayed);
+        stayed.for_each(|(sum, count)| *sum += count);
     }
 
     /// Ends of walks for a reason.
@@ -185,6 +224,7 @@ pub struct Stacks {
     program: Program,
     channels: Channels,
     tables: tables::Tables,
+    interpreters: u32,
     runs: Runs,
     processes: HashMap<u32, Run>,
     /// How often processes were changed.
@@ -233,6 +273,7 @@ impl Stacks {
             program,
             channels,
             tables: tables::Tables::default(),
+            interpreters: 0,
             runs: Runs::new(MAPPINGS_MAX),
             processes: HashMap::new(),
             changes: 0,
@@ -412,6 +453,34 @@ impl Stacks {
     /// that are there stay.
     pub fn add_table(&mut self, parts: &TableParts<'_>) -> Result<TableNumber, BpfError> {
         self.tables.add(&self.program, parts)
+    }
+
+    /// Makes an interpreter known. Its frames are walked in the binary whose table names it.
+    ///
+    /// # Errors
+    ///
+    /// [`BpfError::Room`] where there are [`INTERPRETERS_MAX`].
+    pub fn add_interpreter(
+        &mut self,
+        interpreter: &Interpreter,
+    ) -> Result<InterpreterNumber, BpfError> {
+        let number = self.interpreters + 1;
+        let (wanted, room) = (number as usize, INTERPRETERS_MAX - 1);
+        if wanted > room {
+            return Err(BpfError::Room { what: "interpreters", wanted, room });
+        }
+        self.program.set_interpreter(number, &interpreter.encode())?;
+        self.interpreters = number;
+        Ok(InterpreterNumber(number))
+    }
+
+    /// Functions of interpreters that the programs meet from here on.
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel refuses.
+    pub fn functions(&self) -> Result<Functions, BpfError> {
+        self.program.functions()
     }
 
     /// Makes known how to unwind in a file that this process has mapped at `address`: stacks go through it

@@ -14,6 +14,8 @@ use whit_sys::{Errno, privilege};
 
 use super::channel::{self, Channels};
 use super::chosen::{CGROUPS_MAX, NAME_BYTES, NAMES_MAX};
+use super::functions::Functions;
+use super::interpreters::INTERPRETER_BYTES;
 use super::layout::{self, CHUNK_WORDS, CHUNKS_MAX, RULES_MAX, TABLES_MAX};
 use super::{MAPPINGS_MAX, Mapping, ProgramKind, StackOptions, TableNumber, needs};
 use crate::error::BpfError;
@@ -198,8 +200,22 @@ impl Program {
         self.program("switched_in")
     }
 
-    pub(super) fn set_table(&self, number: u32, table: &[u8; 24]) -> Result<(), BpfError> {
+    pub(super) fn set_table(&self, number: u32, table: &[u8; 32]) -> Result<(), BpfError> {
         self.update("tables", number, table, "load an unwind table")
+    }
+
+    pub(super) fn set_interpreter(
+        &self,
+        number: u32,
+        interpreter: &[u8; INTERPRETER_BYTES],
+    ) -> Result<(), BpfError> {
+        self.update("interpreters", number, interpreter, "describe an interpreter")
+    }
+
+    /// The ring of interpreted functions.
+    pub(super) fn functions(&self) -> Result<Functions, BpfError> {
+        let map = MapHandle::try_from(&self.map("functions")?);
+        Functions::new(&map.map_err(refused("hear of interpreted functions"))?)
     }
 
     /// Writes rules from a number on.

@@ -2,9 +2,9 @@
 
 use libbpf_rs::MapHandle;
 
-use super::TableNumber;
 use super::layout::{self, CHUNK_WORDS, CHUNKS_MAX, RULES_MAX, TABLES_MAX};
 use super::program::Program;
+use super::{InterpreterNumber, TableNumber};
 use crate::error::BpfError;
 
 /// Chunks that are made at once, if not more are needed: each time costs the kernel a wait.
@@ -23,6 +23,8 @@ pub struct TableParts<'a> {
     pub rows: &'a [u32],
     /// Rules, encoded.
     pub rules: &'a [[u8; 8]],
+    /// The interpreter that the binary has.
+    pub interpreter: Option<InterpreterNumber>,
 }
 
 /// The tables in the kernel.
@@ -61,13 +63,8 @@ impl Tables {
         program.set_rules(self.rules as u32, parts.rules)?;
         let number = FIRST_TABLE + self.tables;
         let buckets = parts.index.len().saturating_sub(1);
-        let table = layout::table(
-            parts.start,
-            buckets as u32,
-            index as u32,
-            rows as u32,
-            self.rules as u32,
-        );
+        let numbers = [buckets, index, rows, self.rules].map(|number| number as u32);
+        let table = layout::table(parts.start, numbers, parts.interpreter);
         program.set_table(number as u32, &table)?;
         self.tables += 1;
         self.rules += parts.rules.len();

@@ -1,5 +1,6 @@
 //! The description of mapped code files in an output, and copies of those that its processes with samples mapped.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::Path;
 
@@ -59,7 +60,9 @@ impl MappedCode<'_> {
             listener.notice(Notice::FilesCut { described: FILES_MAX });
         }
         if self.says_runtimes {
-            self.say_runtimes(&all, listener);
+            let interpreted = features.interpreted_functions();
+            let interpreted = interpreted.iter().map(|function| function.pid).collect();
+            self.say_runtimes(&all, &interpreted, listener);
         }
         let mut files = kept.map(|plan| KeptFiles::new(plan.clone()));
         features.set_mapped_files(&self.files.describe(self.roots, files.as_mut(), &all));
@@ -91,8 +94,13 @@ impl MappedCode<'_> {
         files.keep_kernel_list(entry.id, is_of_this_start, || kernel::symbol_list(self.roots));
     }
 
-    /// Runtimes whose functions have no names, each once in a session.
-    fn say_runtimes(&self, mapped: &MappedFiles, listener: &mut dyn Listener) {
+    /// Runtimes whose functions have no names, each once in a session. Those of `interpreted` processes have some.
+    fn say_runtimes(
+        &self,
+        mapped: &MappedFiles,
+        interpreted: &BTreeSet<Pid>,
+        listener: &mut dyn Listener,
+    ) {
         let mappers = self.files.mappers(mapped);
         let dumped: Vec<_> =
             mappers.iter().filter(|(path, _)| is_jitdump(path)).map(|(_, pid)| *pid).collect();
@@ -106,7 +114,9 @@ impl MappedCode<'_> {
                 || runtime.is_interpreter() || runtime.always_compiles(),
                 |found| found.has_code,
             );
-            let has_names = running.is_some_and(|found| found.has_names)
+            let is_interpreted = runtime.is_interpreter() && interpreted.contains(&pid);
+            let has_names = is_interpreted
+                || running.is_some_and(|found| found.has_names)
                 || dumped.contains(&pid.0)
                 || runtimes::has_perf_map(self.roots, pid);
             if has_code && !has_names && self.files.is_first_word_on(runtime) {

@@ -141,6 +141,7 @@ impl<'a> Drained<'a> {
             stacks.enter(&mut ledger);
         }
         self.output.state_spans(spans);
+        self.output.state_interpreted(&control.engine().interpreted_functions());
         (ledger, stacks)
     }
 

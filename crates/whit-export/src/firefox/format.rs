@@ -131,7 +131,7 @@ pub(super) struct Thread<'a> {
     pub(super) tid: String,
     pub(super) show_markers_in_timeline: bool,
     pub(super) samples: SampleTable,
-    pub(super) markers: MarkerTable,
+    pub(super) markers: MarkerTable<'a>,
     pub(super) stack_table: StackTable,
     pub(super) frame_table: FrameTable,
     pub(super) func_table: FuncTable,
@@ -155,15 +155,81 @@ pub(super) struct SampleTable {
 
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct MarkerTable {
+pub(super) struct MarkerTable<'a> {
     pub(super) length: usize,
     pub(super) category: Vec<u32>,
-    pub(super) data: Vec<Value>,
+    pub(super) data: Vec<MarkerData<'a>>,
     pub(super) start_time: Vec<f64>,
     pub(super) end_time: Vec<Option<f64>>,
     pub(super) name: Vec<u32>,
     /// 0: a moment, 1: an interval.
     pub(super) phase: Vec<u8>,
+}
+
+/// The fields of each kind of marker ([`SCHEMAS`](super::markers::SCHEMAS)), by name.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum MarkerData<'a> {
+    Wait {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cause: Option<Cause>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        certain: Option<Uncertain>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        class: Option<&'static str>,
+        switches: u64,
+        r#type: MarkerType,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        waker: Option<WakerName<'a>>,
+    },
+    Sample {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cause: Option<Cause>,
+        period: u64,
+        samples: u64,
+        r#type: MarkerType,
+    },
+    Loss {
+        r#type: MarkerType,
+    },
+    Note {
+        text: String,
+        r#type: MarkerType,
+    },
+}
+
+#[derive(Clone, Copy, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum MarkerType {
+    Wait,
+    Sample,
+    Loss,
+    Note,
+}
+
+/// The call chain of a marker.
+#[derive(Clone, Copy, Serialize)]
+pub(super) struct Cause {
+    pub(super) stack: u32,
+}
+
+/// Losses may hide more switches in the wait.
+#[derive(Clone, Copy, Serialize)]
+pub(super) enum Uncertain {
+    #[serde(rename = "no: records were lost meanwhile")]
+    Lossy,
+}
+
+/// A thread that made a wake-up, or an interrupt that did while it ran.
+pub(super) struct WakerName<'a> {
+    pub(super) name: &'a str,
+    pub(super) tid: i32,
+}
+
+impl Serialize for WakerName<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{} ({})", self.name, self.tid))
+    }
 }
 
 #[derive(Default, Serialize)]
@@ -225,4 +291,37 @@ pub(super) struct NativeSymbols {
     pub(super) function_size: Vec<u32>,
     pub(super) lib_index: Vec<u32>,
     pub(super) name: Vec<u32>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markers_have_the_fields_of_their_kind_alone() {
+        let json = |data: MarkerData<'_>| serde_json::to_string(&data).unwrap();
+        let wait = |cause, certain, class, waker| MarkerData::Wait {
+            cause,
+            certain,
+            class,
+            switches: 2,
+            r#type: MarkerType::Wait,
+            waker,
+        };
+        let waker = WakerName { name: "a \"b\"", tid: 7 };
+        let (cause, lossy) = (Some(Cause { stack: 3 }), Some(Uncertain::Lossy));
+        assert_eq!(
+            json(wait(cause, lossy, Some("lock"), Some(waker))),
+            r#"{"cause":{"stack":3},"certain":"no: records were lost meanwhile","class":"lock","switches":2,"type":"wait","waker":"a \"b\" (7)"}"#
+        );
+        assert_eq!(json(wait(None, None, None, None)), r#"{"switches":2,"type":"wait"}"#);
+        let (period, samples, r#type) = (5, 1, MarkerType::Sample);
+        assert_eq!(
+            json(MarkerData::Sample { cause: None, period, samples, r#type }),
+            r#"{"period":5,"samples":1,"type":"sample"}"#
+        );
+        assert_eq!(json(MarkerData::Loss { r#type: MarkerType::Loss }), r#"{"type":"loss"}"#);
+        let note = MarkerData::Note { text: "<x>".to_owned(), r#type: MarkerType::Note };
+        assert_eq!(json(note), r#"{"text":"<x>","type":"note"}"#);
+    }
 }

@@ -1,9 +1,8 @@
 //! Markers: waits of threads, samples of further events, losses, and statements about the recording.
 
-use super::format::{Category, MarkerTable};
+use super::format::{Category, Cause, MarkerData, MarkerTable, MarkerType, Uncertain, WakerName};
 use super::ms;
 use super::thread::Tables;
-use serde_json::{Value, json};
 use whit_profile::model::NodeId;
 use whit_profile::switches::{Activity, TimelineSpan, Trust};
 use whit_types::TimestampNs;
@@ -32,8 +31,14 @@ pub(super) const SCHEMAS: &str = r#"[
    "fields":[{"key":"text","label":"Text","format":"string","searchable":true}]}
 ]"#;
 
-impl MarkerTable {
-    fn push(&mut self, name: u32, category: Category, times: (f64, Option<f64>), data: Value) {
+impl<'a> MarkerTable<'a> {
+    fn push(
+        &mut self,
+        name: u32,
+        category: Category,
+        times: (f64, Option<f64>),
+        data: MarkerData<'a>,
+    ) {
         self.length += 1;
         self.name.push(name);
         self.category.push(category.number());
@@ -44,12 +49,9 @@ impl MarkerTable {
     }
 }
 
-impl Tables<'_, '_> {
-    fn with_cause(&mut self, mut data: Value, node: NodeId) -> Value {
-        if let Some(stack) = self.stack(node) {
-            data["cause"] = json!({ "stack": stack });
-        }
-        data
+impl<'a> Tables<'_, 'a> {
+    fn cause(&mut self, node: NodeId) -> Option<Cause> {
+        self.stack(node).map(|stack| Cause { stack })
     }
 
     /// A stretch of time off the CPU, or several short ones with runs between.
@@ -60,20 +62,16 @@ impl Tables<'_, '_> {
             Activity::Waiting => "Wait",
             Activity::Mixed => "Short runs and waits",
         };
-        let mut data = json!({ "type": "wait", "switches": span.count });
-        if let Some(class) = self.content.wait_class(span) {
-            data["class"] = class.name().into();
-        }
-        if let Some((_, waker)) = span.woken {
+        let class = self.content.wait_class(span).map(|class| class.name());
+        let waker = span.woken.map(|(_, waker)| {
             let thread = &self.content.profile.threads[waker.thread.index()];
             let by = self.content.thread_name(thread);
-            let by = if waker.from_interrupt { "an interrupt" } else { by };
-            data["waker"] = format!("{by} ({})", thread.tid.0).into();
-        }
-        if span.trust == Trust::Lossy {
-            data["certain"] = "no: records were lost meanwhile".into();
-        }
-        let data = self.with_cause(data, span.node);
+            let name = if waker.from_interrupt { "an interrupt" } else { by };
+            WakerName { name, tid: thread.tid.0 }
+        });
+        let certain = (span.trust == Trust::Lossy).then_some(Uncertain::Lossy);
+        let (cause, switches, r#type) = (self.cause(span.node), span.count, MarkerType::Wait);
+        let data = MarkerData::Wait { cause, certain, class, switches, r#type, waker };
         let start = self.since_start(span.start);
         let (name, end) = (self.string(name), start + ms(span.duration_ns));
         self.thread.markers.push(name, Category::Wait, (start, Some(end)), data);
@@ -81,8 +79,9 @@ impl Tables<'_, '_> {
 
     pub(super) fn sample_marker(&mut self, moment: &crate::content::Moment<'_>) {
         let name = self.string(self.content.event_name(moment.row.event));
-        let data = json!({ "type": "sample", "samples": moment.samples, "period": moment.period });
-        let data = self.with_cause(data, moment.row.node);
+        let (cause, r#type) = (self.cause(moment.row.node), MarkerType::Sample);
+        let (period, samples) = (moment.period, moment.samples);
+        let data = MarkerData::Sample { cause, period, samples, r#type };
         let start = self.since_start(moment.time);
         self.thread.markers.push(name, Category::Other, (start, None), data);
     }
@@ -97,12 +96,12 @@ impl Tables<'_, '_> {
             let times =
                 (self.since_start(inside(window.from)), self.since_start(inside(window.to)));
             let name = self.string("Lost records");
-            let data = json!({ "type": "loss" });
+            let data = MarkerData::Loss { r#type: MarkerType::Loss };
             self.thread.markers.push(name, Category::Other, (times.0, Some(times.1)), data);
         }
         for note in content.notes() {
             let name = self.string(note.key);
-            let data = json!({ "type": "note", "text": note.text });
+            let data = MarkerData::Note { text: note.text, r#type: MarkerType::Note };
             self.thread.markers.push(name, Category::Other, (0.0, None), data);
         }
     }

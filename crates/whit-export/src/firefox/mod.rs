@@ -14,18 +14,24 @@ use format::{Category, Library, Meta, SampleUnits};
 use markers::SCHEMAS;
 use serde::Serialize;
 use serde_json::Value;
-use std::io::Write;
+use std::io::{BufWriter, Write};
 use thread::{Samples, Threads};
 use whit_profile::model::{DsoInfo, DsoKind};
 
 /// Version of the processed profile format.
 const VERSION: u32 = 55;
 
+/// Bytes of JSON that go to the output at once.
+const BUFFER_BYTES: usize = 1 << 16;
+
 /// The breakpad id of a library without a build id.
 const NO_BREAKPAD_ID: &str = "000000000000000000000000000000000";
 
 /// Writes the profile.
 pub(crate) fn write(content: &Content<'_>, out: &mut dyn Write) -> Result<(), ExportError> {
+    // JSON comes in parts of a few bytes, too small for a call through a pointer each.
+    let mut buffered = BufWriter::with_capacity(BUFFER_BYTES, out);
+    let out = &mut buffered;
     let threads = Threads::new(content);
     out.write_all(b"{\"meta\":")?;
     put(out, &meta(content, &threads))?;
@@ -43,10 +49,13 @@ pub(crate) fn write(content: &Content<'_>, out: &mut dyn Write) -> Result<(), Ex
         put(out, &thread::nothing(content))?;
     }
     out.write_all(b"]}")?;
+    buffered.into_inner().map_err(|error| error.into_error())?;
     Ok(())
 }
 
-fn put(out: &mut dyn Write, value: &impl Serialize) -> Result<(), ExportError> {
+type Output<'o> = BufWriter<&'o mut dyn Write>;
+
+fn put(out: &mut Output<'_>, value: &impl Serialize) -> Result<(), ExportError> {
     Ok(serde_json::to_writer(out, value)?)
 }
 

@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use whit_profile::model::{CgroupId, DsoKind, FrameId, FunctionId, NodeId, ThreadId, ThreadInfo};
 use whit_profile::switches::{Activity, TimelineSpan};
-use whit_types::{Pid, TimestampNs};
+use whit_types::{Pid, Svma, TimestampNs};
 
 /// Addresses from here on have no exact form in JavaScript.
 const MAX_ADDRESS: u64 = 1 << 53;
@@ -120,6 +120,7 @@ pub(super) struct Tables<'c, 'a> {
     strings: FxHashMap<String, u32>,
     stacks: FxHashMap<NodeId, u32>,
     frames: FxHashMap<FrameId, u32>,
+    native_symbols: FxHashMap<FunctionId, u32>,
     functions: FxHashMap<FunctionId, u32>,
     resources: FxHashMap<u32, u32>,
 }
@@ -181,6 +182,7 @@ impl<'c, 'a> Tables<'c, 'a> {
             strings: FxHashMap::default(),
             stacks: FxHashMap::default(),
             frames: FxHashMap::default(),
+            native_symbols: FxHashMap::default(),
             functions: FxHashMap::default(),
             resources: FxHashMap::default(),
         }
@@ -266,29 +268,62 @@ impl<'c, 'a> Tables<'c, 'a> {
         }
         let frame = self.content.frame(id);
         let profile = self.content.profile;
-        let dso = &profile.dsos[profile.functions[frame.function.index()].dso.index()];
+        let dso_index = profile.functions[frame.function.index()].dso.index();
+        let dso = &profile.dsos[dso_index];
         let func = self.function(frame.function);
         // The physical frame of an inlined one stands before it.
         let before = profile.frames[..=id.index()].iter().rev();
         let inline_depth = before.take_while(|frame| frame.inlined).count() as u32;
         let has_address = matches!(dso.kind, DsoKind::Elf | DsoKind::Vdso);
+        // The profiler and samply's API count from the lowest loaded address.
+        let base = profile.base_addresses.get(dso_index).copied().flatten().unwrap_or_default();
+        let address = frame.address.0.checked_sub(base.0);
+        let native_symbol = self.native_symbol(id, base).filter(|_| has_address);
         let table = &mut self.thread.frame_table;
         let number = table.length as u32;
         table.length += 1;
-        table.address.push(match frame.address.0 {
-            address if has_address && address < MAX_ADDRESS => address as i64,
+        table.address.push(match address {
+            Some(address) if has_address && address < MAX_ADDRESS => address as i64,
             _ => -1,
         });
         table.inline_depth.push(inline_depth);
         table.category.push(category(dso.kind, frame.kernel).number());
         table.subcategory.push(0);
         table.func.push(func);
-        table.native_symbol.push(None);
+        table.native_symbol.push(native_symbol);
         table.inner_window_id.push(0);
         table.line.push(frame.source.map(|(_, line)| line));
         table.column.push(None);
         self.frames.insert(id, number);
         number
+    }
+
+    /// The number of the function that a frame's code lies in, which has its instructions.
+    fn native_symbol(&mut self, id: FrameId, base: Svma) -> Option<u32> {
+        let profile = self.content.profile;
+        let physical = profile.frames[..=id.index()].iter().rfind(|frame| !frame.inlined)?;
+        let function = physical.function;
+        let start = (*profile.function_starts.get(function.index())?)?;
+        let size_bytes = (*profile.function_sizes_bytes.get(function.index())?)?;
+        // Several functions of one name have the code of one of them.
+        if physical.address.0.checked_sub(start.0)? >= size_bytes {
+            return None;
+        }
+        if let Some(known) = self.native_symbols.get(&function) {
+            return Some(*known);
+        }
+        let address = u32::try_from(start.0.checked_sub(base.0)?).ok()?;
+        let size_bytes = u32::try_from(size_bytes).ok()?;
+        let name = self.string(self.content.function_name(function));
+        let table = &mut self.thread.native_symbols;
+        let number = table.length as u32;
+        table.length += 1;
+        table.address.push(address);
+        table.function_size.push(size_bytes);
+        table.lib_index.push(profile.functions[function.index()].dso.0);
+        table.name.push(name);
+        self.native_symbols.insert(function, number);
+        Some(number)
     }
 
     fn function(&mut self, id: FunctionId) -> u32 {

@@ -34,7 +34,7 @@ pub(super) fn write(writer: &mut Writer<'_, '_, '_>, moments: &[Moment<'_>]) -> 
             let to = stays.get(at + 1).map_or(stay.last, |next| next.from);
             let path = writer.content.cgroup_path(stay.cgroup);
             let arguments = writer.arguments(stay);
-            writer.annotated_slice(track, path, (stay.from, to), arguments)?;
+            writer.annotated_slice(track, &[path], (stay.from, to), &arguments)?;
         }
     }
     Ok(())

@@ -4,22 +4,21 @@
 //! them, since their sequence is read from the beginning.
 
 mod cgroups;
+mod fields;
+mod samples;
 mod sched;
 mod stacks;
 mod states;
 
-use crate::content::{Content, EventUnit, Moment};
+use crate::content::Content;
 use crate::proto::perfetto::{
-    CounterDescriptor, DebugAnnotation, ExecutionContext, InternedData, NEEDS_STATE, PerfSample,
-    PerfSampleDefaults, Process, ProcessTree, STATE_CLEARED, StackSample, TaskContext, Thread,
-    ThreadDescriptor, Timebase, Trace, TracePacket, TracePacketDefaults, TrackDescriptor,
-    TrackEvent,
+    DebugAnnotation, Process, ProcessTree, Thread, ThreadDescriptor, TracePacket, TrackDescriptor,
 };
-use prost::Message;
-use rustc_hash::{FxHashMap, FxHashSet};
+use fields::Fields;
+use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
-use whit_profile::model::{EventId, ThreadId};
+use whit_profile::model::ThreadId;
 use whit_types::{OutsideText, TimestampNs};
 
 /// Sequence of everything but samples.
@@ -37,14 +36,13 @@ const FIRST_CGROUP_TRACK: u64 = 0x7768_6974_3000_0000;
 
 const CATEGORY: &str = "whit";
 
+/// The tag of packets in a trace. Encoded packets behind one another are one trace.
+const PACKET: u32 = 1;
+
 /// `TYPE_SLICE_BEGIN`, `TYPE_SLICE_END`, `TYPE_INSTANT`.
 const SLICE_BEGIN: i32 = 1;
 const SLICE_END: i32 = 2;
 const INSTANT: i32 = 3;
-
-/// `UNIT_NANOSECONDS`, `UNIT_COUNT`.
-const UNIT_NANOSECONDS: i32 = 1;
-const UNIT_COUNT: i32 = 9;
 
 /// The message that samples are written as.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -89,10 +87,10 @@ struct Writer<'c, 'a, 'o> {
     described: FxHashSet<ThreadId>,
 }
 
-impl<'a> Writer<'_, 'a, '_> {
+impl Writer<'_, '_, '_> {
     fn put(&mut self, packet: TracePacket) -> io::Result<()> {
         self.buffer.clear();
-        Trace { packet: vec![packet] }.encode(&mut self.buffer).map_err(io::Error::other)?;
+        Fields::at_end_of(&mut self.buffer).value(PACKET, &packet);
         self.out.write_all(&self.buffer)
     }
 
@@ -169,42 +167,47 @@ impl<'a> Writer<'_, 'a, '_> {
         self.general(self.content.span().0, packet)
     }
 
-    /// A slice of a track.
+    /// A slice of a track, with the parts of its name.
     fn slice(
         &mut self,
         track: u64,
-        name: &str,
+        name: &[&str],
         times: (TimestampNs, TimestampNs),
     ) -> io::Result<()> {
-        self.annotated_slice(track, name, times, Vec::new())
+        self.annotated_slice(track, name, times, &[])
     }
 
     fn annotated_slice(
         &mut self,
         track: u64,
-        name: &str,
+        name: &[&str],
         (from, to): (TimestampNs, TimestampNs),
-        debug_annotations: Vec<DebugAnnotation>,
+        annotations: &[DebugAnnotation],
     ) -> io::Result<()> {
-        let begin = TrackEvent {
-            debug_annotations,
-            kind: Some(SLICE_BEGIN),
-            track_uuid: Some(track),
-            categories: vec![CATEGORY.to_owned()],
-            name: Some(name.to_owned()),
-        };
-        let end = TrackEvent {
-            kind: Some(SLICE_END),
-            track_uuid: Some(track),
-            categories: vec![CATEGORY.to_owned()],
-            ..TrackEvent::default()
-        };
-        self.track_event(from, begin)?;
-        self.track_event(to, end)
+        self.track_event(from, (SLICE_BEGIN, track), Some(name), annotations)?;
+        self.track_event(to, (SLICE_END, track), None, &[])
     }
 
-    fn track_event(&mut self, time: TimestampNs, event: TrackEvent) -> io::Result<()> {
-        self.general(time, TracePacket { track_event: Some(event), ..TracePacket::default() })
+    /// A packet with a `TrackEvent`.
+    fn track_event(
+        &mut self,
+        time: TimestampNs,
+        (kind, track): (i32, u64),
+        name: Option<&[&str]>,
+        annotations: &[DebugAnnotation],
+    ) -> io::Result<()> {
+        self.buffer.clear();
+        Fields::at_end_of(&mut self.buffer).message(PACKET, |packet| {
+            general_fields(packet, time);
+            packet.message(11, |event| {
+                annotations.iter().for_each(|annotation| event.value(4, annotation));
+                event.signed(9, kind);
+                event.number(11, track);
+                event.text(22, &[CATEGORY]);
+                name.iter().for_each(|name| event.text(23, name));
+            });
+        });
+        self.out.write_all(&self.buffer)
     }
 
     /// Statements about the recording, as one moment at its beginning.
@@ -225,14 +228,10 @@ impl<'a> Writer<'_, 'a, '_> {
             );
             notes.push(("whit.joined_switches", text));
         }
-        let event = TrackEvent {
-            debug_annotations: notes.into_iter().map(annotation).collect(),
-            kind: Some(INSTANT),
-            track_uuid: Some(NOTES_TRACK),
-            categories: vec![CATEGORY.to_owned()],
-            name: Some("Recording, losses and cost".to_owned()),
-        };
-        self.track_event(self.content.span().0, event)
+        let annotations: Vec<_> = notes.into_iter().map(annotation).collect();
+        let event = (INSTANT, NOTES_TRACK);
+        let name = ["Recording, losses and cost"];
+        self.track_event(self.content.span().0, event, Some(&name), &annotations)
     }
 
     /// When records were lost.
@@ -246,109 +245,16 @@ impl<'a> Writer<'_, 'a, '_> {
         self.track(LOSSES_TRACK, "whit: lost records")?;
         for window in windows {
             let times = (window.from.clamp(first, last), window.to.clamp(first, last));
-            self.slice(LOSSES_TRACK, "Lost records", times)?;
+            self.slice(LOSSES_TRACK, &["Lost records"], times)?;
         }
         Ok(())
     }
+}
 
-    /// The samples of one event, on a sequence of their own: `PerfSample` has one event for each.
-    fn samples<'m>(
-        &mut self,
-        event: EventId,
-        sequence: u32,
-        form: SampleForm,
-        moments: impl Iterator<Item = &'m Moment<'a>>,
-    ) -> io::Result<()>
-    where
-        'a: 'm,
-    {
-        let content = self.content;
-        let unit = match content.unit(event) {
-            EventUnit::Nanoseconds => UNIT_NANOSECONDS,
-            EventUnit::Count => UNIT_COUNT,
-        };
-        let name = content.event_name(event);
-        let descriptor =
-            CounterDescriptor { iid: Some(1), name: Some(name.to_owned()), unit: Some(unit) };
-        let timebase =
-            Timebase { period: Some(content.period(event)), name: Some(name.to_owned()) };
-        let defaults = PerfSampleDefaults { timebase: Some(timebase) };
-        self.put(TracePacket {
-            timestamp: Some(content.span().0.0),
-            trusted_packet_sequence_id: Some(sequence),
-            sequence_flags: Some(STATE_CLEARED),
-            interned_data: Some(InternedData {
-                counter_descriptors: vec![descriptor],
-                ..InternedData::default()
-            }),
-            trace_packet_defaults: (form == SampleForm::Perf)
-                .then_some(TracePacketDefaults { perf_sample_defaults: Some(defaults) }),
-            ..TracePacket::default()
-        })?;
-        let mut stacks = stacks::Stacks::new(content);
-        let mut counts: FxHashMap<Option<u32>, u64> = FxHashMap::default();
-        for moment in moments {
-            let (callstack_iid, interned_data) = stacks.intern(moment.row.node);
-            let mut packet = TracePacket {
-                timestamp: Some(moment.time.0),
-                trusted_packet_sequence_id: Some(sequence),
-                sequence_flags: Some(NEEDS_STATE),
-                interned_data,
-                ..TracePacket::default()
-            };
-            let cpu = moment.cpu.map(|cpu| cpu.0);
-            let count = counts.entry(cpu).or_default();
-            *count = count.saturating_add(moment.period);
-            match form {
-                SampleForm::Stack => {
-                    packet.stack_sample = Some(self.stack_sample(moment, callstack_iid))
-                }
-                SampleForm::Perf => {
-                    packet.perf_sample = Some(self.perf_sample(moment, callstack_iid, *count));
-                }
-            }
-            self.put(packet)?;
-        }
-        Ok(())
-    }
-
-    fn is_kernel(&self, moment: &Moment<'_>) -> bool {
-        let frame = self.content.chain(moment.row.node).next();
-        frame.is_some_and(|frame| self.content.frame(frame).kernel)
-    }
-
-    fn stack_sample(&self, moment: &Moment<'_>, callstack_iid: Option<u64>) -> StackSample {
-        let thread = &self.content.profile.threads[moment.row.thread.index()];
-        let (pid, tid) = (Some(thread.pid.0.max(0) as u32), Some(thread.tid.0.max(0) as u32));
-        let mode = if self.is_kernel(moment) { 2 } else { 1 };
-        StackSample {
-            task_context: Some(TaskContext { pid, tid }),
-            execution_context: Some(ExecutionContext {
-                cpu: moment.cpu.map(|cpu| cpu.0),
-                mode: Some(mode),
-            }),
-            callstack_iid,
-            primary_descriptor_iid: Some(1),
-            primary_weight: Some(moment.period),
-        }
-    }
-
-    fn perf_sample(
-        &self,
-        moment: &Moment<'_>,
-        callstack_iid: Option<u64>,
-        count: u64,
-    ) -> PerfSample {
-        let thread = &self.content.profile.threads[moment.row.thread.index()];
-        PerfSample {
-            cpu: Some(moment.cpu.map_or(0, |cpu| cpu.0)),
-            pid: Some(thread.pid.0.max(0) as u32),
-            tid: Some(thread.tid.0.max(0) as u32),
-            callstack_iid,
-            cpu_mode: Some(if self.is_kernel(moment) { 1 } else { 2 }),
-            timebase_count: Some(count),
-        }
-    }
+/// Time and sequence of a packet that has no sample.
+fn general_fields(packet: &mut Fields<'_>, time: TimestampNs) {
+    packet.number(8, time.0);
+    packet.number(10, u64::from(GENERAL_SEQUENCE));
 }
 
 /// A name as Perfetto's tables hold it.

@@ -2,11 +2,9 @@
 //!
 //! Between two runs a CPU shows the idle task. A recording of some threads alone does not know whether others ran there.
 
-use super::Writer;
+use super::fields::Fields;
+use super::{PACKET, Writer, general_fields};
 use crate::content::Content;
-use crate::proto::perfetto::{
-    FtraceEvent, FtraceEventBundle, SchedSwitch, SchedWaking, TracePacket,
-};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::io;
@@ -21,9 +19,9 @@ const BUNDLE_EVENTS: usize = 2048;
 const PRIORITY: i32 = 120;
 
 /// `prev_state` of threads: runnable, waiting, gone.
-const RUNNABLE: i64 = 0;
-const SLEEPING: i64 = 1;
-const DEAD: i64 = 16;
+const RUNNABLE: u64 = 0;
+const SLEEPING: u64 = 1;
+const DEAD: u64 = 16;
 
 /// A thread on a CPU.
 #[derive(Clone, Copy)]
@@ -32,7 +30,7 @@ struct Run {
     end: u64,
     thread: ThreadId,
     /// `None` where the run goes on to the end of the recording.
-    state_after: Option<i64>,
+    state_after: Option<u64>,
 }
 
 /// A wake-up.
@@ -42,6 +40,21 @@ struct Wake {
     waker: ThreadId,
     woken: ThreadId,
     target_cpu: Option<u32>,
+}
+
+/// An event of a CPU, by its time.
+type Event = (u64, Happening);
+
+#[derive(Clone, Copy)]
+enum Happening {
+    /// `None` is the idle task.
+    Switch {
+        from: Option<ThreadId>,
+        /// In which `from` left.
+        state: u64,
+        to: Option<ThreadId>,
+    },
+    Waking(Wake),
 }
 
 /// True where the recording says on which CPUs threads ran.
@@ -62,17 +75,12 @@ pub(super) fn write(writer: &mut Writer<'_, '_, '_>) -> io::Result<()> {
     runs.values_mut().for_each(|runs| runs.sort_by_key(|run| run.start));
     let mut wakes_by_cpu = place_wakes(wakes, &runs);
     for (cpu, runs) in &runs {
-        let mut events = writer.switch_events(runs);
-        for wake in wakes_by_cpu.remove(cpu).unwrap_or_default() {
-            events.push(writer.waking(&wake));
-        }
-        events.sort_by_key(|event| event.timestamp);
-        for event in events.chunks(BUNDLE_EVENTS) {
-            let bundle = FtraceEventBundle { cpu: Some(*cpu), event: event.to_vec() };
-            writer.general(
-                first,
-                TracePacket { ftrace_events: Some(bundle), ..TracePacket::default() },
-            )?;
+        let mut events = switch_events(runs);
+        let wakes = wakes_by_cpu.remove(cpu).unwrap_or_default();
+        events.extend(wakes.into_iter().map(|wake| (wake.time, Happening::Waking(wake))));
+        events.sort_by_key(|(time, _)| *time);
+        for events in events.chunks(BUNDLE_EVENTS) {
+            writer.bundle(first, *cpu, events)?;
         }
     }
     Ok(())
@@ -129,79 +137,89 @@ fn place_wakes(wakes: Vec<Wake>, runs: &BTreeMap<u32, Vec<Run>>) -> FxHashMap<u3
     by_cpu
 }
 
-impl Writer<'_, '_, '_> {
-    fn task(&self, thread: Option<ThreadId>) -> (String, i32) {
-        let idle = || ("swapper".to_owned(), 0);
-        thread.map_or_else(idle, |thread| {
+fn switch_events(runs: &[Run]) -> Vec<Event> {
+    let switch = |time, (from, state), to| (time, Happening::Switch { from, state, to });
+    let mut events = Vec::new();
+    let mut before: Option<Run> = None;
+    for run in runs {
+        // Runs overlap in no true recording; in others the later one begins at its own time.
+        let touches = before.filter(|before| before.end >= run.start);
+        let from =
+            touches.map(|before| (Some(before.thread), before.state_after.unwrap_or(RUNNABLE)));
+        if let (None, Some(before)) = (touches, before) {
+            let state = before.state_after.unwrap_or(RUNNABLE);
+            events.push(switch(before.end, (Some(before.thread), state), None));
+        }
+        let same = touches.is_some_and(|before| before.thread == run.thread);
+        if !same {
+            events.push(switch(run.start, from.unwrap_or((None, RUNNABLE)), Some(run.thread)));
+        }
+        before = Some(*run);
+    }
+    if let Some(Run { end, thread, state_after: Some(state), .. }) = before {
+        events.push(switch(end, (Some(thread), state), None));
+    }
+    events
+}
+
+impl<'a> Writer<'_, 'a, '_> {
+    fn task(&self, thread: Option<ThreadId>) -> (&'a str, i32) {
+        thread.map_or(("swapper", 0), |thread| {
             let info = &self.content.profile.threads[thread.index()];
-            (self.content.thread_name(info).to_owned(), info.tid.0)
+            (self.content.thread_name(info), info.tid.0)
         })
     }
 
-    fn switch(
-        &self,
-        time: u64,
-        (from, state): (Option<ThreadId>, i64),
-        to: Option<ThreadId>,
-    ) -> FtraceEvent {
-        let ((prev_comm, prev_pid), (next_comm, next_pid)) = (self.task(from), self.task(to));
-        FtraceEvent {
-            timestamp: Some(time),
-            pid: Some(prev_pid.max(0) as u32),
-            sched_switch: Some(SchedSwitch {
-                prev_comm: Some(prev_comm),
-                prev_pid: Some(prev_pid),
-                prev_prio: Some(PRIORITY),
-                prev_state: Some(state),
-                next_comm: Some(next_comm),
-                next_pid: Some(next_pid),
-                next_prio: Some(PRIORITY),
-            }),
-            sched_waking: None,
-        }
+    /// A packet with an `FtraceEventBundle`.
+    fn bundle(&mut self, first: TimestampNs, cpu: u32, events: &[Event]) -> io::Result<()> {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.clear();
+        Fields::at_end_of(&mut buffer).message(PACKET, |packet| {
+            packet.message(1, |bundle| {
+                bundle.number(1, u64::from(cpu));
+                for event in events {
+                    bundle.message(2, |fields| self.event(event, fields));
+                }
+            });
+            general_fields(packet, first);
+        });
+        self.out.write_all(&buffer)?;
+        self.buffer = buffer;
+        Ok(())
     }
 
-    fn switch_events(&self, runs: &[Run]) -> Vec<FtraceEvent> {
-        let mut events = Vec::new();
-        let mut before: Option<Run> = None;
-        for run in runs {
-            // Runs overlap in no true recording; in others the later one begins at its own time.
-            let touches = before.filter(|before| before.end >= run.start);
-            let from =
-                touches.map(|before| (Some(before.thread), before.state_after.unwrap_or(RUNNABLE)));
-            if let (None, Some(before)) = (touches, before) {
-                let state = before.state_after.unwrap_or(RUNNABLE);
-                events.push(self.switch(before.end, (Some(before.thread), state), None));
+    /// An `FtraceEvent`.
+    fn event(&self, (time, happening): &Event, fields: &mut Fields<'_>) {
+        let pid = |pid: i32| u64::from(pid.max(0) as u32);
+        fields.number(1, *time);
+        match happening {
+            Happening::Switch { from, state, to } => {
+                let ((prev_comm, prev_pid), (next_comm, next_pid)) =
+                    (self.task(*from), self.task(*to));
+                fields.number(2, pid(prev_pid));
+                fields.message(4, |switch| {
+                    switch.text(1, &[prev_comm]);
+                    switch.signed(2, prev_pid);
+                    switch.signed(3, PRIORITY);
+                    switch.number(4, *state);
+                    switch.text(5, &[next_comm]);
+                    switch.signed(6, next_pid);
+                    switch.signed(7, PRIORITY);
+                });
             }
-            let same = touches.is_some_and(|before| before.thread == run.thread);
-            if !same {
-                events.push(self.switch(
-                    run.start,
-                    from.unwrap_or((None, RUNNABLE)),
-                    Some(run.thread),
-                ));
+            Happening::Waking(wake) => {
+                let (comm, woken) = self.task(Some(wake.woken));
+                fields.number(2, pid(self.task(Some(wake.waker)).1));
+                fields.message(20, |waking| {
+                    waking.text(1, &[comm]);
+                    waking.signed(2, woken);
+                    waking.signed(3, PRIORITY);
+                    waking.signed(4, 1);
+                    if let Some(cpu) = wake.target_cpu {
+                        waking.signed(5, cpu as i32);
+                    }
+                });
             }
-            before = Some(*run);
-        }
-        if let Some(Run { end, thread, state_after: Some(state), .. }) = before {
-            events.push(self.switch(end, (Some(thread), state), None));
-        }
-        events
-    }
-
-    fn waking(&self, wake: &Wake) -> FtraceEvent {
-        let (comm, pid) = self.task(Some(wake.woken));
-        FtraceEvent {
-            timestamp: Some(wake.time),
-            pid: Some(self.task(Some(wake.waker)).1.max(0) as u32),
-            sched_switch: None,
-            sched_waking: Some(SchedWaking {
-                comm: Some(comm),
-                pid: Some(pid),
-                prio: Some(PRIORITY),
-                success: Some(1),
-                target_cpu: wake.target_cpu.map(|cpu| cpu as i32),
-            }),
         }
     }
 }

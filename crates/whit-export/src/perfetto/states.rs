@@ -1,7 +1,6 @@
 //! The states of threads as slices of tracks of their own. Where the tracks of CPUs have the runs, waits alone.
 
 use super::{FIRST_WAIT_TRACK, Writer};
-use std::borrow::Cow;
 use std::io;
 use whit_profile::switches::{Activity, TimelineSpan};
 use whit_types::TimestampNs;
@@ -29,13 +28,14 @@ pub(super) fn write(writer: &mut Writer<'_, '_, '_>, has_cpus: bool) -> io::Resu
 }
 
 impl Writer<'_, '_, '_> {
-    fn state(&self, span: &TimelineSpan) -> Cow<'static, str> {
+    /// The parts of its name.
+    fn state(&self, span: &TimelineSpan) -> [&'static str; 2] {
         match (span.activity, self.content.wait_class(span)) {
-            (_, Some(class)) => format!("Waiting: {}", class.name()).into(),
-            (Activity::Running, _) => "Running".into(),
-            (Activity::Preempted, _) => "Preempted".into(),
-            (Activity::Waiting, _) => "Waiting".into(),
-            (Activity::Mixed, _) => "Short runs and waits".into(),
+            (_, Some(class)) => ["Waiting: ", class.name()],
+            (Activity::Running, _) => ["Running", ""],
+            (Activity::Preempted, _) => ["Preempted", ""],
+            (Activity::Waiting, _) => ["Waiting", ""],
+            (Activity::Mixed, _) => ["Short runs and waits", ""],
         }
     }
 }

@@ -7,25 +7,14 @@ pub(crate) const STATE_CLEARED: u32 = 1;
 /// `SEQ_NEEDS_INCREMENTAL_STATE`.
 pub(crate) const NEEDS_STATE: u32 = 2;
 
-/// A part of a trace. Encoded parts behind one another are one trace.
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct Trace {
-    #[prost(message, repeated, tag = "1")]
-    pub(crate) packet: Vec<TracePacket>,
-}
-
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct TracePacket {
-    #[prost(message, optional, tag = "1")]
-    pub(crate) ftrace_events: Option<FtraceEventBundle>,
     #[prost(message, optional, tag = "2")]
     pub(crate) process_tree: Option<ProcessTree>,
     #[prost(uint64, optional, tag = "8")]
     pub(crate) timestamp: Option<u64>,
     #[prost(uint32, optional, tag = "10")]
     pub(crate) trusted_packet_sequence_id: Option<u32>,
-    #[prost(message, optional, tag = "11")]
-    pub(crate) track_event: Option<TrackEvent>,
     #[prost(message, optional, tag = "12")]
     pub(crate) interned_data: Option<InternedData>,
     #[prost(uint32, optional, tag = "13")]
@@ -34,62 +23,6 @@ pub(crate) struct TracePacket {
     pub(crate) trace_packet_defaults: Option<TracePacketDefaults>,
     #[prost(message, optional, tag = "60")]
     pub(crate) track_descriptor: Option<TrackDescriptor>,
-    #[prost(message, optional, tag = "66")]
-    pub(crate) perf_sample: Option<PerfSample>,
-    #[prost(message, optional, tag = "135")]
-    pub(crate) stack_sample: Option<StackSample>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct FtraceEventBundle {
-    #[prost(uint32, optional, tag = "1")]
-    pub(crate) cpu: Option<u32>,
-    #[prost(message, repeated, tag = "2")]
-    pub(crate) event: Vec<FtraceEvent>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct FtraceEvent {
-    #[prost(uint64, optional, tag = "1")]
-    pub(crate) timestamp: Option<u64>,
-    #[prost(uint32, optional, tag = "2")]
-    pub(crate) pid: Option<u32>,
-    #[prost(message, optional, tag = "4")]
-    pub(crate) sched_switch: Option<SchedSwitch>,
-    #[prost(message, optional, tag = "20")]
-    pub(crate) sched_waking: Option<SchedWaking>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct SchedSwitch {
-    #[prost(string, optional, tag = "1")]
-    pub(crate) prev_comm: Option<String>,
-    #[prost(int32, optional, tag = "2")]
-    pub(crate) prev_pid: Option<i32>,
-    #[prost(int32, optional, tag = "3")]
-    pub(crate) prev_prio: Option<i32>,
-    #[prost(int64, optional, tag = "4")]
-    pub(crate) prev_state: Option<i64>,
-    #[prost(string, optional, tag = "5")]
-    pub(crate) next_comm: Option<String>,
-    #[prost(int32, optional, tag = "6")]
-    pub(crate) next_pid: Option<i32>,
-    #[prost(int32, optional, tag = "7")]
-    pub(crate) next_prio: Option<i32>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct SchedWaking {
-    #[prost(string, optional, tag = "1")]
-    pub(crate) comm: Option<String>,
-    #[prost(int32, optional, tag = "2")]
-    pub(crate) pid: Option<i32>,
-    #[prost(int32, optional, tag = "3")]
-    pub(crate) prio: Option<i32>,
-    #[prost(int32, optional, tag = "4")]
-    pub(crate) success: Option<i32>,
-    #[prost(int32, optional, tag = "5")]
-    pub(crate) target_cpu: Option<i32>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -140,21 +73,6 @@ pub(crate) struct ThreadDescriptor {
     pub(crate) tid: Option<i32>,
     #[prost(string, optional, tag = "5")]
     pub(crate) thread_name: Option<String>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct TrackEvent {
-    #[prost(message, repeated, tag = "4")]
-    pub(crate) debug_annotations: Vec<DebugAnnotation>,
-    /// 1: begin, 2: end, 3: instant.
-    #[prost(int32, optional, tag = "9")]
-    pub(crate) kind: Option<i32>,
-    #[prost(uint64, optional, tag = "11")]
-    pub(crate) track_uuid: Option<u64>,
-    #[prost(string, repeated, tag = "22")]
-    pub(crate) categories: Vec<String>,
-    #[prost(string, optional, tag = "23")]
-    pub(crate) name: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -252,56 +170,6 @@ pub(crate) struct Timebase {
     pub(crate) period: Option<u64>,
     #[prost(string, optional, tag = "10")]
     pub(crate) name: Option<String>,
-}
-
-/// As Perfetto had it before version 58.
-#[derive(Clone, Copy, PartialEq, Message)]
-pub(crate) struct PerfSample {
-    #[prost(uint32, optional, tag = "1")]
-    pub(crate) cpu: Option<u32>,
-    #[prost(uint32, optional, tag = "2")]
-    pub(crate) pid: Option<u32>,
-    #[prost(uint32, optional, tag = "3")]
-    pub(crate) tid: Option<u32>,
-    #[prost(uint64, optional, tag = "4")]
-    pub(crate) callstack_iid: Option<u64>,
-    /// 1: kernel, 2: user.
-    #[prost(int32, optional, tag = "5")]
-    pub(crate) cpu_mode: Option<i32>,
-    /// The event's count so far.
-    #[prost(uint64, optional, tag = "6")]
-    pub(crate) timebase_count: Option<u64>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct StackSample {
-    #[prost(message, optional, tag = "1")]
-    pub(crate) task_context: Option<TaskContext>,
-    #[prost(message, optional, tag = "3")]
-    pub(crate) execution_context: Option<ExecutionContext>,
-    #[prost(uint64, optional, tag = "6")]
-    pub(crate) callstack_iid: Option<u64>,
-    #[prost(uint64, optional, tag = "10")]
-    pub(crate) primary_descriptor_iid: Option<u64>,
-    #[prost(uint64, optional, tag = "11")]
-    pub(crate) primary_weight: Option<u64>,
-}
-
-#[derive(Clone, Copy, PartialEq, Message)]
-pub(crate) struct TaskContext {
-    #[prost(uint32, optional, tag = "2")]
-    pub(crate) pid: Option<u32>,
-    #[prost(uint32, optional, tag = "3")]
-    pub(crate) tid: Option<u32>,
-}
-
-#[derive(Clone, Copy, PartialEq, Message)]
-pub(crate) struct ExecutionContext {
-    #[prost(uint32, optional, tag = "2")]
-    pub(crate) cpu: Option<u32>,
-    /// 1: user, 2: kernel.
-    #[prost(int32, optional, tag = "3")]
-    pub(crate) mode: Option<i32>,
 }
 
 #[derive(Clone, PartialEq, Message)]

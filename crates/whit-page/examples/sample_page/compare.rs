@@ -3,6 +3,7 @@
 use whit_page::Comparison;
 use whit_profile::model::*;
 use whit_view::diff::{Diff, DiffOptions, Per, Run, diff};
+use whit_view::hists::Filters;
 
 use crate::builder::Builder;
 use crate::code::blocks;
@@ -15,6 +16,7 @@ fn side(path: &str, stacks: &[Stack<'_>], is_after: bool) -> Profile {
     let mut builder = Builder::default();
     let event = builder.event("cycles");
     let thread = builder.thread(7, 7, "shop");
+    let logger = builder.thread(9, 9, "logger");
     for (frames, before, after) in stacks {
         let samples = if is_after { *after } else { *before };
         if samples > 0 {
@@ -28,6 +30,8 @@ fn side(path: &str, stacks: &[Stack<'_>], is_after: bool) -> Profile {
             });
             let frames: Vec<String> = frames.collect();
             let node = builder.stack(frames.iter().map(String::as_str));
+            let is_log = frames.iter().any(|frame| frame.contains("log"));
+            let thread = if is_log { logger } else { thread };
             builder.add(event, thread, node, samples, samples * 1_000_000);
         }
     }
@@ -39,7 +43,9 @@ fn side(path: &str, stacks: &[Stack<'_>], is_after: bool) -> Profile {
 }
 
 /// The comparison and the profiles of both sides.
-pub(crate) fn sides() -> Result<(Diff, [Vec<Profile>; 2]), whit_view::diff::DiffError> {
+pub(crate) fn sides(
+    filters: &Filters,
+) -> Result<(Diff, [Vec<Profile>; 2]), whit_view::diff::DiffError> {
     let hostile = format!("u|{}", long_hostile_name().replace('|', "/"));
     let stacks: [Stack<'_>; 6] = [
         (&["c|_start", "u|main", "u|shop::find_product(int)"], 3_000, 6_000),
@@ -51,7 +57,7 @@ pub(crate) fn sides() -> Result<(Diff, [Vec<Profile>; 2]), whit_view::diff::Diff
     ];
     let sides = [("before.data", false), ("after.data", true)]
         .map(|(path, is_after)| side(path, &stacks, is_after));
-    let options = DiffOptions::default();
+    let options = DiffOptions { filters: filters.clone(), ..DiffOptions::default() };
     let runs = sides.each_ref().map(|profile| Run::of(profile.clone(), &options));
     let [before, after] = runs;
     let diff = diff(&[before?], &[after?], &Per::Share)?;
@@ -59,9 +65,10 @@ pub(crate) fn sides() -> Result<(Diff, [Vec<Profile>; 2]), whit_view::diff::Diff
 }
 
 /// The page's comparison, and the profile that it is drawn from.
-pub(crate) fn page(
-    diff: &Diff,
+pub(crate) fn page<'a>(
+    diff: &'a Diff,
     sides: [Vec<Profile>; 2],
-) -> Result<(Comparison<'_>, Profile), &'static str> {
-    Comparison::new(sides, diff).ok_or("no profiles")
+    filters: &'a Filters,
+) -> Result<(Comparison<'a>, Profile), &'static str> {
+    Comparison::new(sides, diff, filters).ok_or("no profiles")
 }

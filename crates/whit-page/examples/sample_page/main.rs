@@ -2,13 +2,16 @@
 //! `cargo run -p whit-page --example sample_page -- KIND FILE`.
 //!
 //! Kinds: `server` (a key-value server beside a JIT-compiled process), `hostile` (names that try
-//! to break out of the page), `large` (more call tree nodes than a page embeds). Further ones are
-//! `waits` (with context switches), `compare` (two recordings), `bench` (10^6 samples of 64 CPUs), `one` (a single sample) and `empty`.
+//! to break out of the page), `waits` (with context switches), `hostile-waits`, `compare` (two recordings), and
+//! `compare-shop` (the samples of one of their commands).
+//! By size: `large` (more call tree nodes than a page embeds), `bench` (10^6 samples of 64 CPUs), `samples` (10^7
+//! samples), `threads` (5,000 threads that wait), `nameless` (no symbols), `one` (a single sample) and `empty`.
 
 mod bench;
 mod builder;
 mod code;
 mod compare;
+mod extreme;
 mod server;
 mod small;
 mod waits;
@@ -20,6 +23,7 @@ use std::io::{BufWriter, Write};
 use whit_page::{Content, HtmlOptions, write_content};
 use whit_profile::model::Profile;
 use whit_profile::switches::Switches;
+use whit_view::hists::Filters;
 
 fn profile(kind: &str) -> Option<(Profile, Option<Switches>)> {
     let profile = match kind {
@@ -29,25 +33,30 @@ fn profile(kind: &str) -> Option<(Profile, Option<Switches>)> {
         "bench" => bench::profile(),
         "one" => small::one(),
         "empty" => small::empty(),
-        "waits" => {
-            let (profile, switches) = waits::profile();
-            return Some((profile, Some(switches)));
-        }
+        "samples" => extreme::samples(),
+        "nameless" => extreme::nameless(),
+        "waits" => return Some(with_switches(waits::profile())),
+        "hostile-waits" => return Some(with_switches(extreme::hostile_waits())),
+        "threads" => return Some(with_switches(extreme::threads())),
         _ => return None,
     };
     Some((profile, None))
 }
 
+fn with_switches((profile, switches): (Profile, Switches)) -> (Profile, Option<Switches>) {
+    (profile, Some(switches))
+}
+
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [kind, path] = &arguments[..] else {
-        return Err(
-            "usage: sample_page server|hostile|large|waits|compare|bench|one|empty FILE".into()
-        );
+        return Err("usage: sample_page KIND FILE; the head of its source lists the kinds".into());
     };
-    if kind == "compare" {
-        let (diff, sides) = compare::sides()?;
-        let (comparison, profile) = compare::page(&diff, sides)?;
+    if let "compare" | "compare-shop" = kind.as_str() {
+        let comms = if kind == "compare" { vec![] } else { vec!["shop".to_owned()] };
+        let filters = Filters { comms, ..Filters::default() };
+        let (diff, sides) = compare::sides(&filters)?;
+        let (comparison, profile) = compare::page(&diff, sides, &filters)?;
         let content = Content { comparison: Some(&comparison), ..Content::default() };
         let mut out = BufWriter::new(File::create(path)?);
         let options =

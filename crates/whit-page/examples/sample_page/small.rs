@@ -27,7 +27,7 @@ pub(crate) fn one() -> Profile {
 
 /// Names that try to leave their place: end the data block, open a comment, run a handler, look
 /// like another name.
-const HOSTILE: &[&str] = &[
+pub(crate) const HOSTILE: &[&str] = &[
     "</script><img src=x onerror=\"window.pwned = 1\">",
     "</ScRiPt ><script>window.pwned = 2</script>",
     "<!-- <script> --> ]]>",

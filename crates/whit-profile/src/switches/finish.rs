@@ -313,8 +313,8 @@ impl Namer<'_, '_> {
         (threads, grain_ns): (Vec<(u32, Vec<Piece>)>, u64),
         max_spans: usize,
     ) -> Timeline {
-        let span = |thread: u32, piece: &Piece| TimelineSpan {
-            thread: self.thread(thread),
+        let span = |thread: ThreadId, piece: &Piece| TimelineSpan {
+            thread,
             start: piece.start,
             duration_ns: piece.duration_ns,
             activity: piece.activity,
@@ -327,11 +327,15 @@ impl Namer<'_, '_> {
             count: piece.count,
             trust: piece.trust,
         };
-        let all = threads
-            .iter()
-            .flat_map(|(thread, pieces)| pieces.iter().map(|piece| span(*thread, piece)));
-        let mut spans: Vec<_> = all.collect();
-        spans.sort_by_key(|span| (span.thread, span.start));
+        let named = threads.into_iter().map(|(thread, pieces)| (self.thread(thread), pieces));
+        let mut threads: Vec<(ThreadId, Vec<Piece>)> = named.collect();
+        // With the few threads in order, the spans mostly are in order, and there may be a million of these.
+        threads.sort_by_key(|(thread, _)| *thread);
+        let mut spans = Vec::with_capacity(threads.iter().map(|(_, pieces)| pieces.len()).sum());
+        for (thread, pieces) in threads {
+            spans.extend(pieces.iter().map(|piece| span(thread, piece)));
+        }
+        spans.sort_by_key(|span: &TimelineSpan| (span.thread, span.start));
         Timeline { spans, grain_ns, max_spans }
     }
 }

@@ -1,11 +1,13 @@
 //! Weight over time: a bar for each stretch of time, made of the letters of commands.
 
 use super::Canvas;
+use crate::source::seconds;
 use crate::state::State;
 use ratatui::style::Style;
 use whit_profile::model::Profile;
+use whit_types::TimestampNs;
 use whit_view::hists::percent;
-use whit_view::strip::{MAX_COMMANDS, Strip};
+use whit_view::strip::{MAX_COMMANDS, Stretch, Strip};
 
 /// The letter of each command; the last one is that of all others.
 const LETTERS: [&str; MAX_COMMANDS + 1] = ["A", "B", "C", "D", "E", "F", "·"];
@@ -16,19 +18,15 @@ pub(super) fn draw_head(state: &State, canvas: &mut Canvas<'_>) {
     let style = canvas.theme.head();
     canvas.paint(0, style);
     let Some(strip) = &state.strip.strip else { return };
-    let columns = state.strip.columns(canvas.width());
-    let Some(column) = columns.iter().find(|column| column.stretches.contains(&state.strip.at))
-    else {
-        return;
-    };
-    let from = strip.time_of(column.stretches.start).0;
-    let to = strip.time_of(column.stretches.end).0;
-    let weight = column.weights.iter().sum();
+    let Some(chosen) = state.strip.chosen(canvas.width()) else { return };
+    let (from, to) = (strip.time_of(chosen.start), strip.time_of(chosen.end));
+    let weight = strip.stretches[chosen].iter().map(Stretch::total).sum();
     let share = percent(weight, strip.sums.iter().sum());
+    let advice = if state.strip.mark.is_some() { "; Enter: in all views" } else { "" };
     let head = format!(
-        "At {} s, for {}: {share:.2}% of all",
+        "At {} s, for {}: {share:.2}% of all{advice}",
         seconds(from),
-        length(to.saturating_sub(from))
+        length(to.since(from))
     );
     canvas.put(0, 0, &head, style);
 }
@@ -43,8 +41,9 @@ pub(super) fn draw(state: &State, canvas: &mut Canvas<'_>) {
     draw_bars(state, canvas, height);
     let axis = height + 1;
     let style = canvas.theme.faint();
-    canvas.put(0, axis, &format!("{} s", seconds(strip.start.0)), style);
-    let end = format!("{} s", seconds(strip.start.0.saturating_add(strip.length_ns)));
+    canvas.put(0, axis, &format!("{} s", seconds(strip.start)), style);
+    let end = strip.start.0.saturating_add(strip.length_ns);
+    let end = format!("{} s", seconds(TimestampNs(end)));
     let width = canvas.width();
     canvas.put_right(width, axis, &end, style);
     draw_legend(strip, profile, canvas, axis + 1);
@@ -52,6 +51,11 @@ pub(super) fn draw(state: &State, canvas: &mut Canvas<'_>) {
 
 fn draw_bars(state: &State, canvas: &mut Canvas<'_>, height: usize) {
     let columns = state.strip.columns(canvas.width());
+    let marked = match (state.strip.mark, state.span()) {
+        (Some(_), _) => state.strip.chosen(canvas.width()).unwrap_or_default(),
+        (None, Some(span)) => state.strip.stretches_of(span),
+        (None, None) => 0..0,
+    };
     let total = |weights: &[u64]| weights.iter().sum::<u64>();
     let largest = columns.iter().map(|column| total(&column.weights)).max().unwrap_or(0).max(1);
     for (x, column) in columns.iter().enumerate() {
@@ -67,9 +71,11 @@ fn draw_bars(state: &State, canvas: &mut Canvas<'_>, height: usize) {
             drawn = drawn.max(top);
         }
         let is_chosen = column.stretches.contains(&state.strip.at);
+        let is_marked = marked.contains(&column.stretches.start);
         let (mark, style) = match (is_chosen, column.is_lossy) {
             (true, _) => ("^", canvas.theme.message()),
             (false, true) => ("!", canvas.theme.loss()),
+            (false, false) if is_marked => ("=", canvas.theme.message()),
             (false, false) => ("-", canvas.theme.faint()),
         };
         canvas.put(x, height, mark, style);
@@ -97,10 +103,6 @@ fn draw_legend(strip: &Strip, profile: &Profile, canvas: &mut Canvas<'_>, y: usi
         let width = canvas.width();
         canvas.put_right(width, y, "! records were lost", style);
     }
-}
-
-fn seconds(ns: u64) -> String {
-    format!("{}.{:06}", ns / 1_000_000_000, ns / 1000 % 1_000_000)
 }
 
 fn length(ns: u64) -> String {

@@ -36,6 +36,14 @@ impl State {
                 None
             }
             Input::Click { x, y } => self.click(x, usize::from(y)),
+            Input::Drag { x } => {
+                if self.is_in_strip() {
+                    self.strip.drag_to(usize::from(x), usize::from(self.width));
+                }
+                None
+            }
+            Input::Release if self.is_in_strip() && self.strip.let_go() => self.choose_span(),
+            Input::Release => None,
         }
     }
 
@@ -97,6 +105,7 @@ impl State {
             Key::Char('d') => self.zoom_binary(),
             Key::Char('t') => self.zoom_thread(),
             Key::Char('k') => self.zoom_kernel(),
+            Key::Char('r') => self.mark_time(),
             Key::Char('F') => self.toggle_relative(),
             Key::Char('V') => self.full_names = !self.full_names,
             Key::Char('/') => {
@@ -184,8 +193,7 @@ impl State {
                 was
             }
             View::Strip => {
-                let columns = self.strip.columns(usize::from(width));
-                self.strip.at = columns.get(usize::from(x))?.stretches.start;
+                self.strip.press(usize::from(x), usize::from(width));
                 false
             }
         };
@@ -235,7 +243,7 @@ impl State {
                     flame.zoom();
                 }
             }
-            View::Strip => {}
+            View::Strip => return self.choose_span(),
         }
         None
     }
@@ -327,14 +335,23 @@ impl State {
         self.message = Some(of.to_owned());
     }
 
+    fn is_in_strip(&self) -> bool {
+        self.view == View::Strip && self.text.is_none() && self.prompt.is_none()
+    }
+
     /// Keeps the filters for Esc.
-    fn remember(&mut self) {
+    pub(super) fn remember(&mut self) {
         let filters = self.options.hists.filters.clone();
-        self.before.push(Before { filters, words: self.zooms.clone() });
+        let profile = self.live.is_none().then(|| self.profile.clone());
+        let (words, span) = (self.zooms.clone(), self.span);
+        self.before.push(Before { filters, words, span, profile });
     }
 
     /// Undoes the last zoom or filter.
     fn back(&mut self) {
+        if self.view == View::Strip && self.strip.mark.take().is_some() {
+            return;
+        }
         let zoomed_frame = match (self.view, &mut self.flame) {
             (View::Flame, Some(flame)) => flame.zoom_out(),
             _ => false,
@@ -344,8 +361,9 @@ impl State {
         }
         match self.before.pop() {
             Some(before) => {
-                self.options.hists.filters = before.filters;
-                self.zooms = before.words;
+                self.options.hists.filters = before.filters.clone();
+                self.zooms.clone_from(&before.words);
+                self.restore_span(&before);
                 self.compute();
             }
             None => self.message = Some("press q to quit, ? for the keys".to_owned()),

@@ -32,23 +32,11 @@ impl State {
         }
     }
 
-    /// Shows another profile; the chosen row, open rows, zooms and filters stay.
+    /// Shows another picture.
     fn replace(&mut self, profile: Arc<Profile>) -> Option<Request> {
-        let open = OpenRows::of(self);
-        let flame = self.flame.as_ref().map(|flame| FramePlaces::of(flame, &self.profile));
         // Until the user chooses another event, it is the first one that is no switch.
         let event = self.live.as_ref().and_then(|live| live.event.clone());
-        self.set_profile(profile);
-        self.choose_event(event.as_deref());
-        let waits = self.waits_view.take();
-        self.compute();
-        self.waits_view = waits;
-        open.restore(self);
-        if let (Some(places), Some(flame)) = (flame, &mut self.flame) {
-            let height = usize::from(self.height);
-            places.restore(flame, &self.profile, height);
-        }
-        self.keep_chosen_visible();
+        self.exchange(profile, event.as_deref());
         // Those of the other views are read when they are looked at.
         match self.view {
             View::Waits => Some(Request::Waits),
@@ -58,6 +46,23 @@ impl State {
                 None
             }
         }
+    }
+
+    /// Shows another profile; the chosen row, open rows, zooms and filters stay, and so do readings of other views.
+    pub(super) fn exchange(&mut self, profile: Arc<Profile>, event: Option<&str>) {
+        let open = OpenRows::of(self);
+        let flame = self.flame.as_ref().map(|flame| FramePlaces::of(flame, &self.profile));
+        self.set_profile(profile);
+        self.choose_event(event);
+        let waits = self.waits_view.take();
+        self.compute();
+        self.waits_view = waits;
+        open.restore(self);
+        if let (Some(places), Some(flame)) = (flame, &mut self.flame) {
+            let height = usize::from(self.height);
+            places.restore(flame, &self.profile, height);
+        }
+        self.keep_chosen_visible();
     }
 
     /// Keys of a live interface alone; false for others.

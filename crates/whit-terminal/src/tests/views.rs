@@ -117,3 +117,83 @@ fn the_strip_has_a_bar_for_each_stretch_of_time() {
     state.handle(Input::Click { x: 39, y: 5 });
     assert!(screen(&state)[1].ends_with(": 22.22% of all"), "{}", screen(&state)[1]);
 }
+
+/// The strip of time, with the range of its first six columns asked for.
+fn with_range() -> (State, Span) {
+    let mut state = begin(profile());
+    press(&mut state, "vv");
+    answered(&mut state, Answer::Times(Ok(times())));
+    press(&mut state, "r");
+    (0..5).for_each(|_| assert_eq!(key(&mut state, Key::Right), None));
+    let lines = screen(&state);
+    assert_eq!(lines[1], "At 1.000000 s, for 75.0 ms: 55.56% of all; Enter: in all views");
+    assert!(lines[18].starts_with("=====^-"), "{}", lines[18]);
+    let Some(Request::Span(span)) = key(&mut state, Key::Enter) else { panic!("no request") };
+    (state, span)
+}
+
+/// The samples of a range.
+fn part() -> Arc<Profile> {
+    let mut part = profile();
+    part.rows.retain(|row| row.period == 50);
+    Arc::new(part)
+}
+
+#[test]
+fn all_views_follow_a_range_of_time() {
+    let (mut state, span) = with_range();
+    let (from, to) = (TimestampNs(1_000_000_000), TimestampNs(1_074_999_999));
+    assert_eq!(span, Span { from, to });
+    answered(&mut state, Answer::Span(span, Ok(part())));
+    let lines = screen(&state);
+    assert!(lines[0].ends_with("time 1.000000\u{2013}1.074999 s"), "{}", lines[0]);
+    assert!(lines[18].starts_with("=====^-"), "the range stays: {}", lines[18]);
+    press(&mut state, "v");
+    assert!(text(&state).contains("compare") && !text(&state).contains("spin"));
+    press(&mut state, "v");
+    assert!(text(&state).contains("compare") && !text(&state).contains("other"));
+    key(&mut state, Key::Esc);
+    assert!(text(&state).contains("other"), "{}", text(&state));
+    assert!(!screen(&state)[0].contains("time "), "{}", screen(&state)[0]);
+}
+
+#[test]
+fn waits_of_another_range_are_read_again() {
+    let (mut state, span) = with_range();
+    state.set_may_have_waits();
+    press(&mut state, "vvv");
+    answered(&mut state, Answer::Waits(Ok(waits())));
+    press(&mut state, "v");
+    answered(&mut state, Answer::Span(span, Ok(part())));
+    assert_eq!(press(&mut state, "vvv"), Some(Request::Waits));
+    assert_eq!(state.span(), Some(span));
+    answered(&mut state, Answer::Waits(Ok(waits())));
+    key(&mut state, Key::Esc);
+    assert_eq!((state.span(), state.view), (None, View::Table));
+    assert_eq!(press(&mut state, "vv"), Some(Request::Waits));
+}
+
+#[test]
+fn the_mouse_draws_a_range() {
+    let (mut state, _) = with_range();
+    assert_eq!(state.handle(Input::Click { x: 20, y: 5 }), None);
+    assert_eq!(state.handle(Input::Drag { x: 9 }), None);
+    assert!(screen(&state)[18].starts_with("---------^===========-"), "{}", screen(&state)[18]);
+    let Some(Request::Span(span)) = state.handle(Input::Release) else { panic!("no request") };
+    assert_eq!(span.from, TimestampNs(1_112_500_000));
+    assert_eq!(span.to, TimestampNs(1_262_499_999));
+    assert_eq!(state.handle(Input::Click { x: 20, y: 5 }), None);
+    assert_eq!(state.handle(Input::Release), None, "a click alone draws nothing");
+}
+
+#[test]
+fn a_range_that_is_not_chosen_or_cannot_be_read_changes_nothing() {
+    let (mut state, span) = with_range();
+    answered(&mut state, Answer::Span(span, Err("cannot be read".into())));
+    assert!(text(&state).contains("cannot be read"));
+    press(&mut state, "r");
+    key(&mut state, Key::Esc);
+    assert!(!text(&state).contains("Enter: in all views") && !text(&state).contains('='));
+    press(&mut state, "vr");
+    assert!(text(&state).contains("r begins a range in the view of time"), "{}", text(&state));
+}

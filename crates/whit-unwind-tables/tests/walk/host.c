@@ -25,6 +25,13 @@ static u32 unwind_word(u32 number);
 static int unwind_copy(void *to, u32 size, u64 from);
 struct unwind_state;
 static u32 unwind_learn(struct unwind_state *s, u64 address);
+struct interpreter;
+struct interpreted;
+static const struct interpreter *unwind_interpreter(u32 number);
+static u32 interpreter_ids(struct unwind_state *s);
+static u64 interpreter_thread(struct unwind_state *s);
+static void interpreter_keep_thread(struct unwind_state *s, u64 thread);
+static void interpreter_tell(struct unwind_state *s, const struct interpreted *function);
 
 #include "../../../whit-bpf/bpf/unwind.h"
 
@@ -36,6 +43,11 @@ static struct unwind_mapping *mappings;
 /* The part of the stack that was recorded; memory of its own, so that a step beyond it is seen. */
 static unsigned char *stack;
 static u64 stack_address, stack_bytes;
+/* Other memory of the process. */
+static u64 pieces_count, piece_addresses[16], piece_bytes[16];
+static unsigned char *pieces[16];
+static u64 interpreters_count, kept_thread, told_count;
+static struct interpreter *interpreters;
 
 static const struct unwind_mapping *unwind_mapping(u32 number)
 {
@@ -65,9 +77,48 @@ static u32 unwind_learn(struct unwind_state *s, u64 address)
 	return 0;
 }
 
+static const struct interpreter *unwind_interpreter(u32 number)
+{
+	return number && number <= interpreters_count ? &interpreters[number - 1] : NULL;
+}
+
+static u32 interpreter_ids(struct unwind_state *s)
+{
+	s->own_tid = (u32)s->task;
+	return s->own_tid;
+}
+
+static u64 interpreter_thread(struct unwind_state *s)
+{
+	(void)s;
+	return kept_thread;
+}
+
+static void interpreter_keep_thread(struct unwind_state *s, u64 thread)
+{
+	(void)s;
+	kept_thread = thread;
+}
+
+static void interpreter_tell(struct unwind_state *s, const struct interpreted *function)
+{
+	(void)s;
+	(void)function;
+	told_count++;
+}
+
 static int unwind_copy(void *to, u32 size, u64 from)
 {
 	u64 offset = from - stack_address;
+
+	for (u64 i = 0; i < pieces_count; i++) {
+		u64 within = from - piece_addresses[i];
+
+		if (within < piece_bytes[i] && size <= piece_bytes[i] - within) {
+			memcpy(to, pieces[i] + within, size);
+			return 0;
+		}
+	}
 
 	if (offset > stack_bytes || size > stack_bytes - offset)
 		return -1;
@@ -114,6 +165,7 @@ int main(void)
 	rules = take_array(&rules_count, sizeof(*rules));
 	tables = take_array(&tables_count, sizeof(*tables));
 	mappings = take_array(&mappings_count, sizeof(*mappings));
+	interpreters = take_array(&interpreters_count, sizeof(*interpreters));
 	u64 stacks = take_word();
 	for (u64 number = 0; number < stacks; number++) {
 		unwind_begin(&state);
@@ -122,7 +174,17 @@ int main(void)
 		state.ip = take_word();
 		state.sp = stack_address = take_word();
 		state.fp = take_word();
+		state.task = take_word();
+		kept_thread = take_word();
 		stack = take_array(&stack_bytes, 1);
+		pieces_count = take_word();
+		if (pieces_count > 16)
+			return 5;
+		for (u64 i = 0; i < pieces_count; i++) {
+			piece_addresses[i] = take_word();
+			pieces[i] = take_array(&piece_bytes[i], 1);
+		}
+		told_count = 0;
 		u32 reason = unwind_walk(&state);
 		put(reason);
 		put(state.needs_fp);
@@ -133,11 +195,18 @@ int main(void)
 		put(state.reads_count);
 		for (u32 i = 0; i < reads; i++)
 			put(state.reads[i].address);
+		put(state.interpreted_count);
+		put(state.interpreter_reason);
+		put(told_count);
+		put(kept_thread);
+		for (u64 i = 0; i < pieces_count; i++)
+			free(pieces[i]);
 		free(stack);
 	}
 	free(words);
 	free(rules);
 	free(tables);
 	free(mappings);
+	free(interpreters);
 	return 0;
 }

@@ -26,12 +26,18 @@ pub(crate) struct HostMapping {
 }
 
 /// Input of a walk.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct HostStack {
     pub(crate) ip: u64,
     pub(crate) sp: u64,
     pub(crate) fp: u64,
     pub(crate) bytes: Vec<u8>,
+    /// The thread's number.
+    pub(crate) tid: u64,
+    /// The thread's state in its interpreter, as it was at a walk before.
+    pub(crate) kept_thread: u64,
+    /// Other memory, by address.
+    pub(crate) memory: Vec<(u64, Vec<u8>)>,
 }
 
 /// Result of a walk.
@@ -43,22 +49,35 @@ pub(crate) struct HostChain {
     pub(crate) reads_count: u64,
     /// Addresses of the words that the walk depended on.
     pub(crate) reads: Vec<u64>,
+    /// Frames of interpreted functions.
+    pub(crate) interpreted: u64,
+    /// Why native frames stayed in their place: `enum interpreter_reason`.
+    pub(crate) interpreter_reason: u64,
+    /// How often a function was announced.
+    pub(crate) told: u64,
+    /// The thread's state in its interpreter.
+    pub(crate) kept_thread: u64,
 }
+
+/// Bytes of `struct interpreter`.
+pub(crate) const INTERPRETER_WORDS: usize = 15;
 
 /// Tables and mappings, as the kernel's maps would hold them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Image {
     pub(crate) words: Vec<u32>,
     pub(crate) rules: Vec<u64>,
-    /// start, buckets, index, rows, rules.
-    pub(crate) tables: Vec<(u64, [u32; 4])>,
+    /// start; buckets, index, rows, rules, interpreter.
+    pub(crate) tables: Vec<(u64, [u32; 5])>,
+    /// Each as words of 64 bits.
+    pub(crate) interpreters: Vec<[u64; INTERPRETER_WORDS]>,
     pub(crate) mappings: Vec<HostMapping>,
 }
 
 impl Image {
     /// Adds a table; gives its number.
     pub(crate) fn add(&mut self, table: &UnwindTable) -> u32 {
-        self.tables.resize(self.tables.len().max(TABLE_FIRST as usize), (0, [0; 4]));
+        self.tables.resize(self.tables.len().max(TABLE_FIRST as usize), (0, [0; 5]));
         let index = self.words.len() as u32;
         self.words.extend(table.index());
         let rows = self.words.len() as u32;
@@ -66,7 +85,7 @@ impl Image {
         let rules = self.rules.len() as u32;
         self.rules.extend(table.rules().iter().map(|rule| u64::from_le_bytes(rule.encode())));
         let buckets = table.index().len() as u32 - 1;
-        self.tables.push((table.range().start.0, [buckets, index, rows, rules]));
+        self.tables.push((table.range().start.0, [buckets, index, rows, rules, 0]));
         self.tables.len() as u32 - 1
     }
 
@@ -80,7 +99,7 @@ impl Image {
         put(&mut out, self.tables.len() as u64);
         for (start, numbers) in &self.tables {
             put(&mut out, *start);
-            numbers.iter().for_each(|number| out.extend(number.to_le_bytes()));
+            numbers.iter().chain([&0]).for_each(|number| out.extend(number.to_le_bytes()));
         }
         put(&mut out, self.mappings.len() as u64);
         for m in &self.mappings {
@@ -88,13 +107,22 @@ impl Image {
                 .iter()
                 .for_each(|word| put(&mut out, *word));
         }
+        put(&mut out, self.interpreters.len() as u64);
+        self.interpreters.iter().flatten().for_each(|word| put(&mut out, *word));
         put(&mut out, stacks.len() as u64);
         for stack in stacks {
             let count = self.mappings.len() as u64;
             let length = stack.bytes.len() as u64;
-            let head = [0, count, stack.ip, stack.sp, stack.fp, length];
+            let HostStack { ip, sp, fp, tid, kept_thread, .. } = *stack;
+            let head = [0, count, ip, sp, fp, tid, kept_thread, length];
             head.iter().for_each(|word| put(&mut out, *word));
             out.extend(&stack.bytes);
+            put(&mut out, stack.memory.len() as u64);
+            for (address, bytes) in &stack.memory {
+                put(&mut out, *address);
+                put(&mut out, bytes.len() as u64);
+                out.extend(bytes);
+            }
         }
         out
     }
@@ -154,7 +182,19 @@ impl Host {
             let frames = (0..frames_count).map(|_| next()).collect();
             let reads_count = next();
             let reads = (0..reads_count.min(READS_MAX)).map(|_| next()).collect();
-            HostChain { reason, needs_fp, frames, reads_count, reads }
+            let [interpreted, interpreter_reason, told, kept_thread] =
+                [next(), next(), next(), next()];
+            HostChain {
+                reason,
+                needs_fp,
+                frames,
+                reads_count,
+                reads,
+                interpreted,
+                interpreter_reason,
+                told,
+                kept_thread,
+            }
         });
         chains.collect()
     }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use whit_testing::Skip;
 
-use crate::host::{Host, HostMapping, HostStack, Image, REASONS};
+use crate::host::{Host, HostMapping, HostStack, INTERPRETER_WORDS, Image, REASONS};
 
 /// Addresses, counts and offsets near each other, so that most of them mean something.
 fn near() -> impl Strategy<Value = u64> {
@@ -14,6 +14,19 @@ fn near() -> impl Strategy<Value = u64> {
         1 => any::<u64>(),
         1 => Just(u64::MAX),
     ]
+}
+
+/// One whose loop and state are near everything else, with small offsets.
+fn interpreter() -> impl Strategy<Value = [u64; INTERPRETER_WORDS]> {
+    let offsets = prop::collection::vec((0u32..20, 0u32..20), INTERPRETER_WORDS - 5);
+    (prop::array::uniform5(near()), offsets).prop_map(|(addresses, offsets)| {
+        let mut words = [0; INTERPRETER_WORDS];
+        words[..5].copy_from_slice(&addresses);
+        for (word, (low, high)) in words[5..].iter_mut().zip(offsets) {
+            *word = u64::from(low * 8) | u64::from(high * 8) << 32;
+        }
+        words
+    })
 }
 
 prop_compose! {
@@ -28,7 +41,8 @@ prop_compose! {
             ],
             0..20,
         ),
-        tables in prop::collection::vec((near(), prop::array::uniform4(0u32..30)), 0..5),
+        tables in prop::collection::vec((near(), prop::array::uniform5(0u32..30)), 0..5),
+        interpreters in prop::collection::vec(interpreter(), 0..30),
         mappings in prop::collection::vec((near(), near(), near(), 0u32..6), 0..8),
     ) -> Image {
         let mappings = mappings.into_iter();
@@ -38,7 +52,8 @@ prop_compose! {
             bias,
             table,
         });
-        Image { words, rules, tables, mappings: mappings.collect() }
+        let mappings = mappings.collect();
+        Image { words, rules, tables, mappings, interpreters }
     }
 }
 
@@ -49,10 +64,14 @@ prop_compose! {
         fp in near(),
         values in prop::collection::vec(near(), 0..200),
         cut in 0usize..8,
+        others in prop::collection::vec((near(), prop::collection::vec(near(), 0..100)), 0..4),
+        (tid, kept_thread) in (near(), near()),
     ) -> HostStack {
         let mut bytes: Vec<u8> = values.into_iter().flat_map(u64::to_le_bytes).collect();
         bytes.truncate(bytes.len().saturating_sub(cut));
-        HostStack { ip, sp, fp, bytes }
+        let words = |words: Vec<u64>| words.into_iter().flat_map(u64::to_le_bytes).collect();
+        let memory = others.into_iter().map(|(at, values)| (at, words(values))).collect();
+        HostStack { ip, sp, fp, bytes, tid, kept_thread, memory }
     }
 }
 

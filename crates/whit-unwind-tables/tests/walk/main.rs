@@ -3,4 +3,5 @@
 
 mod host;
 mod hostile;
+mod interpreted;
 mod recorded;

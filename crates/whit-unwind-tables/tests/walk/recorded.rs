@@ -101,7 +101,8 @@ fn take_sample(events: &EventTable, body: &[u8], out: &mut Vec<(HostStack, UserR
     let Some(regs) = sample.user_regs.filter(|regs| regs.abi == 2) else { return };
     let regs = UserRegs::from_perf(Arch::X86_64, regs.mask, regs.values());
     let (Some(ip), Some(sp), Some(fp)) = (regs.ip(), regs.sp(), regs.fp()) else { return };
-    out.push((HostStack { ip, sp, fp, bytes: sample.user_stack.to_vec() }, regs));
+    let bytes = sample.user_stack.to_vec();
+    out.push((HostStack { ip, sp, fp, bytes, ..HostStack::default() }, regs));
 }
 
 /// Sums over all chains of a recording.

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 use whit_annotate::{AnnotatedFunction, Weights};
-use whit_estimate::{Loss, Parts, RatioSum};
+use whit_estimate::{Loss, Parts, RatioSum, ShareIntervals};
 use whit_profile::SourceLine;
 use whit_profile::model::{EventId, NodeId, Profile};
 use whit_types::Svma;
@@ -65,7 +65,8 @@ struct Sums {
     /// The event's blocks, and the function's.
     global: Option<Parts>,
     local: Option<Parts>,
-    samples: (u64, u64),
+    /// The intervals of shares of either.
+    shares: (Option<ShareIntervals>, Option<ShareIntervals>),
     loss: (Loss, Loss),
 }
 
@@ -100,11 +101,16 @@ impl Sums {
         let info = &profile.events[event.index()];
         let lost =
             lost_samples(profile, event) as f64 * info.period as f64 / info.samples.max(1) as f64;
+        let (local, global) =
+            (Parts::new(totals.collect()), Parts::new(block_totals(profile, event)));
+        let shares = |parts: &Option<Parts>, samples: u64| {
+            parts.as_ref().map(|parts| parts.share_intervals(samples as f64))
+        };
         Sums {
-            local: Parts::new(totals.collect()),
-            global: Parts::new(block_totals(profile, event)),
+            shares: (shares(&local, own.samples), shares(&global, info.samples)),
+            local,
+            global,
             blocks,
-            samples: (own.samples, info.samples),
             // All lost samples may have been in this function.
             loss: (Loss::new(lost, own.period as f64), Loss::new(lost, info.period as f64)),
         }
@@ -116,7 +122,7 @@ impl Sums {
         for (number, block) in self.blocks.iter().enumerate() {
             sum.add(parts, number, block.iter().map(|(_, period)| period).sum());
         }
-        Some(ShareInterval::of(sum.estimate(parts), self.samples.1, &self.loss.1))
+        Some(ShareInterval::of(&self.shares.1?, &sum.estimate(parts), &self.loss.1))
     }
 
     /// The intervals of parts that are told apart by `key`.
@@ -141,13 +147,15 @@ impl Sums {
             }
         }
         let intervals = |(local, global): (RatioSum, RatioSum)| {
-            let of = |sum: RatioSum, parts: &Option<Parts>, samples, loss: &Loss| {
-                let parts = parts.as_ref()?;
-                Some(ShareInterval::of(sum.estimate(parts), samples, loss))
+            let of = |sum: RatioSum,
+                      parts: &Option<Parts>,
+                      shares: &Option<ShareIntervals>,
+                      loss: &Loss| {
+                Some(ShareInterval::of(shares.as_ref()?, &sum.estimate(parts.as_ref()?), loss))
             };
             PartIntervals {
-                local: of(local, &self.local, self.samples.0, &self.loss.0),
-                global: of(global, &self.global, self.samples.1, &self.loss.1),
+                local: of(local, &self.local, &self.shares.0, &self.loss.0),
+                global: of(global, &self.global, &self.shares.1, &self.loss.1),
             }
         };
         sums.into_iter().map(|(key, sums)| (key, intervals(sums))).collect()

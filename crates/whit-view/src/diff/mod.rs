@@ -19,7 +19,7 @@ use whit_types::OutsideText;
 
 pub use json::{document, write_json};
 pub use matching::Match;
-pub use options::{DiffOptions, Per};
+pub use options::{DiffOptions, Per, is_of_commands};
 pub use run::{FunctionName, Run};
 pub use side::Scatter;
 pub use text::{DiffTextOptions, write_text};

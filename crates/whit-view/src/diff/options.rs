@@ -1,6 +1,7 @@
 //! How to compare.
 
-use crate::hists::Filters;
+use crate::hists::{Filters, listed};
+use whit_types::OutsideText;
 
 /// Divisor of the weights.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -32,4 +33,9 @@ pub struct DiffOptions {
     pub filters: Filters,
     /// Divisor of the weights.
     pub per: Per,
+}
+
+/// True for a command whose samples the filters let pass.
+pub fn is_of_commands(filters: &Filters, comm: &OutsideText) -> bool {
+    listed(&filters.comms, comm)
 }

@@ -1,12 +1,14 @@
 //! Sums of rows over blocks of time, and the intervals of shares that come from them.
 
 use rustc_hash::FxHashMap;
-use whit_estimate::{Estimate, Loss, Parts, RatioSum};
+use whit_estimate::{Estimate, Loss, Parts, RatioSum, ShareIntervals};
 use whit_profile::model::{Blocks, EventId, Profile, SampleRow};
 
-use super::context::{Context, ContextMaker, SampleFilter, group};
+use super::Hists;
+use super::code_location::PlaceIndex;
+use super::context::{Context, ContextMaker, ContextRows, SampleFilter, group};
 use super::pass::Pass;
-use super::{CodeLocation, HistRow, Hists};
+use super::tree::NONE;
 
 /// The sums over blocks of a row's weights.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -44,8 +46,8 @@ impl ShareInterval {
         (self.high - self.low) / 2.0
     }
 
-    pub(crate) fn of(estimate: Estimate, samples: u64, loss: &Loss) -> ShareInterval {
-        let (low, high) = loss.widen(estimate.share_interval(samples as f64));
+    pub(crate) fn of(shares: &ShareIntervals, estimate: &Estimate, loss: &Loss) -> ShareInterval {
+        let (low, high) = loss.widen(shares.of(estimate));
         ShareInterval { low: 100.0 * low, high: 100.0 * high }
     }
 }
@@ -80,10 +82,11 @@ pub(super) fn add_intervals(pass: &mut Pass<'_>, filter: &SampleFilter, hists: &
     let Some(parts) = Parts::new(block_totals(pass.profile(), hists.event)) else { return };
     let sums = row_sums(pass, filter, hists, &parts);
     let loss = loss(pass.profile(), hists);
-    let (samples, children) = (hists.total_samples, hists.children);
+    let shares = parts.share_intervals(hists.total_samples as f64);
+    let children = hists.children;
     let mut first = None;
     for ((row, sums), place) in hists.rows.iter_mut().zip(sums).zip(1..) {
-        let interval = |sum: &RatioSum| ShareInterval::of(sum.estimate(&parts), samples, &loss);
+        let interval = |sum: &RatioSum| ShareInterval::of(&shares, &sum.estimate(&parts), &loss);
         let (own, all) = (interval(&sums.own), interval(&sums.children));
         let weight = if children { all } else { own };
         let rank = match first {
@@ -107,22 +110,93 @@ pub(super) fn row_sums(
     let profile = pass.profile();
     let mut sums = vec![RowSums::default(); hists.rows.len()];
     let Some(blocks) = &profile.blocks else { return sums };
-    let key = |row: &HistRow| (*row.context, row.place);
-    let places: FxHashMap<(Context, CodeLocation), usize> =
-        hists.rows.iter().enumerate().map(|(place, row)| (key(row), place)).collect();
+    let rows = rows_by_context(pass, hists);
     let maker = ContextMaker::new(profile, pass.keys(), pass.parents());
+    let mut of_block = BlockWeights::new(hists.rows.len());
     for block in 0..blocks.weights.len() {
-        let rows: Vec<SampleRow> = rows_of(blocks, block, hists.event).collect();
-        let groups = group(profile, rows.iter(), &maker, filter);
-        for row in pass.rows_without_chains(&groups) {
-            if let Some(place) = places.get(&key(&row)) {
-                let sums = &mut sums[*place];
-                sums.own.add(parts, block, row.self_period as f64);
-                sums.children.add(parts, block, row.children_period as f64);
+        let samples: Vec<SampleRow> = rows_of(blocks, block, hists.event).collect();
+        for group in group(profile, samples.iter(), &maker, filter) {
+            if let Some(rows) = rows.get(&*group.context) {
+                weigh(pass, &group, rows, &mut of_block);
+                of_block.add_to(&mut sums, parts, block);
             }
         }
     }
     sums
+}
+
+/// A row, and its place in the code.
+type RowAt = (PlaceIndex, u32);
+
+/// The rows of each context. Rows that are sums of others have no place of their own.
+fn rows_by_context(pass: &Pass<'_>, hists: &Hists) -> FxHashMap<Context, Vec<RowAt>> {
+    let mut rows: FxHashMap<Context, Vec<RowAt>> = FxHashMap::default();
+    for (row, index) in hists.rows.iter().zip(0..) {
+        if let Some(place) = pass.places.find(&row.place) {
+            rows.entry(*row.context).or_default().push((place, index));
+        }
+    }
+    rows
+}
+
+/// The weights of rows in one block: own ones, and those with all callees.
+struct BlockWeights {
+    by_row: Vec<(u64, u64)>,
+    /// The rows with weight.
+    rows: Vec<u32>,
+}
+
+impl BlockWeights {
+    fn new(rows: usize) -> BlockWeights {
+        BlockWeights { by_row: vec![(0, 0); rows], rows: Vec::new() }
+    }
+
+    fn add(&mut self, row: u32, own: u64, children: u64) {
+        if own == 0 && children == 0 {
+            return;
+        }
+        let weights = &mut self.by_row[row as usize];
+        if *weights == (0, 0) {
+            self.rows.push(row);
+        }
+        *weights = (weights.0 + own, weights.1 + children);
+    }
+
+    /// Adds them up, and begins anew.
+    fn add_to(&mut self, sums: &mut [RowSums], parts: &Parts, block: usize) {
+        for row in self.rows.drain(..) {
+            let (own, children) = std::mem::take(&mut self.by_row[row as usize]);
+            let sums = &mut sums[row as usize];
+            sums.own.add(parts, block, own as f64);
+            sums.children.add(parts, block, children as f64);
+        }
+    }
+}
+
+/// Adds the weights of a context's samples in one block to its rows, as the pass adds those of all.
+fn weigh(pass: &mut Pass<'_>, group: &ContextRows<'_>, rows: &[RowAt], out: &mut BlockWeights) {
+    let (tree, weigher, children) = (pass.tree, pass.weigher, pass.children);
+    pass.weights.load(tree, pass.profile, weigher, &group.rows);
+    for (place, row) in rows {
+        pass.row_of_place[*place as usize] = *row;
+    }
+    let row_at = |place: PlaceIndex| pass.row_of_place[place as usize];
+    for &node in &pass.weights.touched {
+        let i = node as usize;
+        let row = row_at(tree.self_place[i]);
+        if pass.weights.own_samples[i] > 0 && row != NONE {
+            let (own, _) = weigher.split(pass.weights.own_pair(i));
+            let is_alone = !children || tree.self_at[i] == NONE;
+            out.add(row, own, if is_alone { own } else { 0 });
+        }
+        let row = row_at(tree.place[i]);
+        if children && row != NONE && tree.same_above[i] == NONE {
+            out.add(row, 0, weigher.split(pass.weights.below_pair(i)).0);
+        }
+    }
+    for (place, _) in rows {
+        pass.row_of_place[*place as usize] = NONE;
+    }
 }
 
 /// A block's weights as rows of samples. Blocks do not count samples: each of these stands for one or more.

@@ -86,6 +86,11 @@ impl Places {
         self.list[index as usize]
     }
 
+    /// The index of a place; `None` where no code is there.
+    pub(super) fn find(&self, place: &CodeLocation) -> Option<PlaceIndex> {
+        self.index.get(place).copied()
+    }
+
     /// The place of a frame of a call chain.
     pub(super) fn of_frame(&mut self, profile: &Profile, frame: &Frame) -> PlaceIndex {
         self.intern(profile, frame, frame)

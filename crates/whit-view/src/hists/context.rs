@@ -69,12 +69,21 @@ pub(super) fn group<'r>(
 ) -> Vec<ContextRows<'r>> {
     let mut groups: Vec<ContextRows<'r>> = Vec::new();
     let mut index = FxHashMap::default();
+    // Rows in order are mostly of the same thread as those before them: a context takes longer to make and to find.
+    let mut last = None;
     for row in rows.filter(|r| filter.passes(profile, maker.parents, r)) {
-        let context = maker.context(row);
-        let slot = *index.entry(context).or_insert_with(|| {
-            groups.push(ContextRows { context: Arc::new(context), rows: Vec::new() });
-            groups.len() - 1
-        });
+        let of = (row.thread, row.comm, row.facets);
+        let slot = match last {
+            Some((known, slot)) if known == of && !maker.by_parent => slot,
+            _ => {
+                let context = maker.context(row);
+                *index.entry(context).or_insert_with(|| {
+                    groups.push(ContextRows { context: Arc::new(context), rows: Vec::new() });
+                    groups.len() - 1
+                })
+            }
+        };
+        last = Some((of, slot));
         groups[slot].rows.push(row);
     }
     groups
@@ -342,10 +351,13 @@ pub(crate) fn listed(list: &[String], name: &OutsideText) -> bool {
 /// True where `list` is empty or has the function's name, exactly, as it is printed, or without the version that the
 /// linker put behind it: `pthread_mutex_lock` is `pthread_mutex_lock@@GLIBC_2.2.5`.
 pub fn lists_function<S: AsRef<str>>(list: &[String], name: &OutsideText<S>) -> bool {
+    // Asked for each row, mostly without a list.
+    if list.is_empty() {
+        return true;
+    }
     let (exact, escaped) = (name.exact(), name.escaped());
     let unversioned = without_version(exact);
-    let is_it = |wanted: &String| *wanted == exact || *wanted == escaped || *wanted == unversioned;
-    list.is_empty() || list.iter().any(is_it)
+    list.iter().any(|wanted| *wanted == exact || *wanted == escaped || *wanted == unversioned)
 }
 
 /// The same by name or by handle.

@@ -58,17 +58,6 @@ impl<'a> Pass<'a> {
         self.options.examples
     }
 
-    /// The rows of other samples of the same profile, in no particular order.
-    pub(super) fn rows_without_chains(&mut self, groups: &[ContextRows<'_>]) -> Vec<HistRow> {
-        let drawn = std::mem::replace(&mut self.draw, false);
-        let mut rows = Vec::new();
-        for group in groups {
-            self.add_context(group, &mut rows);
-        }
-        self.draw = drawn;
-        rows
-    }
-
     /// Adds the rows of a context.
     pub(super) fn add_context(&mut self, group: &ContextRows<'_>, out: &mut Vec<HistRow>) {
         self.weights.load(self.tree, self.profile, self.weigher, &group.rows);

@@ -38,6 +38,7 @@ pub(super) fn sort(profile: &Profile, order: &RowOrder<'_>, rows: &mut Vec<HistR
     let mut places: Vec<usize> = (0..rows.len()).collect();
     places.sort_by(|a, b| order.compare(profile, &rows[*a], &rows[*b]));
     let mut unsorted: Vec<_> = std::mem::take(rows).into_iter().map(Some).collect();
+    rows.reserve_exact(places.len());
     rows.extend(places.into_iter().filter_map(|place| unsorted[place].take()));
 }
 

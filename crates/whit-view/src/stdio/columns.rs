@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use rustc_hash::FxHashSet;
 use whit_profile::model::Profile;
 
 use super::StdioOptions;
@@ -95,6 +96,17 @@ pub(crate) struct Columns {
     nanoseconds: bool,
 }
 
+/// The name that the text of a key stands for, where many rows share one.
+fn name_of(key: SortKey, row: &HistRow) -> Option<(u32, bool, bool)> {
+    let place = &row.place;
+    match key {
+        SortKey::Comm => Some((row.context.comm?.0, false, false)),
+        SortKey::Dso => Some((place.dso?.0, false, false)),
+        SortKey::Symbol => Some((place.function?.0, place.inlined, place.kernel)),
+        _ => None,
+    }
+}
+
 /// perf's columns, with those of intervals.
 fn default_columns(hists: &Hists, options: &StdioOptions) -> Vec<Column> {
     let mut list = Vec::new();
@@ -162,6 +174,31 @@ fn chosen_columns(hists: &Hists, options: &StdioOptions) -> Vec<Column> {
 
 impl Columns {
     pub(crate) fn new(profile: &Profile, hists: &Hists, options: &StdioOptions) -> Columns {
+        let widths = Widths {
+            profile,
+            hists,
+            dso_filter: !options.hists.filters.dsos.is_empty(),
+            nanoseconds: options.nanoseconds,
+        };
+        let mut columns = Columns::with_widths(hists, options, |column| widths.of(column));
+        if let Some(available) = options.width.filter(|_| options.separator.is_none()) {
+            columns.narrow(profile, hists, options.hists.percent_limit, available);
+        }
+        columns
+    }
+
+    /// For faces that lay names out themselves: these have no width yet, which saves a look at all rows.
+    pub(crate) fn for_cells(profile: &Profile, hists: &Hists, options: &StdioOptions) -> Columns {
+        let widths = Widths { profile, hists, dso_filter: false, nanoseconds: options.nanoseconds };
+        let width = |column: Column| if column.is_number() { widths.of(column) } else { 0 };
+        Columns::with_widths(hists, options, width)
+    }
+
+    fn with_widths(
+        hists: &Hists,
+        options: &StdioOptions,
+        width_of: impl Fn(Column) -> usize,
+    ) -> Columns {
         let elided = options.elided_keys();
         let is_shown = |column: &Column| match column {
             Column::Key(key) => !elided.contains(key),
@@ -173,26 +210,16 @@ impl Columns {
             chosen_columns(hists, options)
         };
         let pad_last = all.last().is_some_and(|column| !is_shown(column));
-        let widths = Widths {
-            profile,
-            hists,
-            dso_filter: !options.hists.filters.dsos.is_empty(),
-            nanoseconds: options.nanoseconds,
-        };
         let shown = all.into_iter().filter(is_shown);
         let given = |place: usize| options.column_widths.get(place).copied().filter(|w| *w > 0);
-        let width = |(place, column)| (column, given(place).unwrap_or_else(|| widths.of(column)));
-        let mut columns = Columns {
+        let width = |(place, column)| (column, given(place).unwrap_or_else(|| width_of(column)));
+        Columns {
             list: shown.enumerate().map(width).collect(),
             pad_last,
             given: options.column_widths.len(),
             is_narrowed: false,
             nanoseconds: options.nanoseconds,
-        };
-        if let Some(available) = options.width.filter(|_| options.separator.is_none()) {
-            columns.narrow(profile, hists, options.hists.percent_limit, available);
         }
-        columns
     }
 
     /// Narrows the keys so that lines take at most `available` columns.
@@ -223,7 +250,10 @@ impl Columns {
         let mut cell = String::new();
         let natural = |&(column, width): &(Column, usize)| {
             let Column::Key(key) = column else { return width };
-            let cells = hists.shown(limit).map(|row| {
+            let mut measured = FxHashSet::default();
+            let is_new =
+                |row: &&HistRow| name_of(key, row).is_none_or(|name| measured.insert(name));
+            let cells = hists.shown(limit).filter(is_new).map(|row| {
                 cell.clear();
                 write_key(profile, key, row, self.nanoseconds, &mut cell);
                 cell.chars().count()

@@ -63,8 +63,8 @@ pub(crate) fn facts(profile: &Profile, switches: &Switches, total: &SwitchSums) 
     });
     // Without a switch there is no stack, with any other option.
     if !sources.stacks && total.count() > 0 {
-        let advice = "No call stacks of switches were recorded: add \
-                      -e software/period=1,name=cs,config=0x3/Duk -g";
+        let advice = "No call stacks of switches were recorded: record with --engine=bpf --switch-events, or \
+                      without BPF add -e software/period=1,name=cs,config=0x3/Duk -g";
         lines.push(advice.to_owned());
     }
     lines

@@ -9,8 +9,8 @@ use crate::query::{ADVICE, PROGRAM};
 use anyhow::{Context, Result};
 use std::ffi::OsString;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
-use whit_dataset::{Exported, Facts, Outcome};
+use std::time::{Duration, Instant, SystemTime};
+use whit_dataset::{Export, Exported, Facts, Outcome};
 use whit_perfdata::feature::Feature;
 use whit_perfdata::reader::Recording;
 use whit_tables::{Cancel, Database};
@@ -18,6 +18,9 @@ use whit_view::warning::warning_text;
 
 /// The first argument that makes `whit-query` export.
 const EXPORT: &str = "export";
+
+/// Written recordings wait no longer than this for others to be published with: a killed export loses no more of them.
+const TOGETHER: Duration = Duration::from_secs(2);
 
 /// A minute of clocks that differ.
 const MINUTE: Duration = Duration::from_secs(60);
@@ -46,10 +49,70 @@ impl Program {
                 "this program writes datasets alone: the others are written by `whit export`"
             )
         };
+        let mut dataset = Additions::new(root);
         for recording in self.args.input.open_all()? {
-            add(&self.args, root, recording)?;
+            if let Err(error) = dataset.add(&self.args, recording) {
+                // Those before are whole.
+                if let Err(error) = dataset.publish() {
+                    message::error(format_args!("{error:#}"));
+                }
+                return Err(error);
+            }
         }
+        dataset.publish()?;
         Ok(0)
+    }
+}
+
+/// Recordings that are published together: the wait for the disk is the longest part of a small export.
+struct Additions<'a> {
+    root: &'a Path,
+    export: Export,
+    begun: Option<Instant>,
+    /// Those that are not told yet.
+    outcomes: Vec<(String, Option<String>, Outcome)>,
+}
+
+impl<'a> Additions<'a> {
+    fn new(root: &'a Path) -> Additions<'a> {
+        Additions { root, export: Export::new(root), begun: None, outcomes: Vec::new() }
+    }
+
+    fn add(&mut self, args: &ExportArgs, recording: Recording) -> Result<()> {
+        let options = args.load.symbols.options(&recording)?;
+        let now = SystemTime::now();
+        let modified = recording.path.metadata().and_then(|metadata| metadata.modified());
+        let facts = Facts {
+            version: env!("CARGO_PKG_VERSION"),
+            now,
+            // Standard input was written just now.
+            modified: modified.unwrap_or(now),
+            force: args.force,
+        };
+        let (path, host) =
+            (recording.path.display().to_string(), recording.features.string(Feature::HOSTNAME));
+        let database = Database::new(vec![(recording, options)], Cancel::default());
+        let begun = *self.begun.get_or_insert_with(Instant::now);
+        let outcome = self.export.add(&database, facts);
+        database.warnings().iter().map(warning_text).for_each(message::error);
+        let root = self.root.display();
+        let outcome = outcome.with_context(|| format!("nothing of {path} was added to {root}"))?;
+        self.outcomes.push((path, host, outcome));
+        if self.export.is_full() || begun.elapsed() >= TOGETHER {
+            self.publish()?;
+        }
+        Ok(())
+    }
+
+    fn publish(&mut self) -> Result<()> {
+        self.begun = None;
+        let outcomes = std::mem::take(&mut self.outcomes);
+        self.export.publish().with_context(|| {
+            let paths: Vec<_> = outcomes.iter().map(|(path, ..)| path.as_str()).collect();
+            format!("not all of {} was added to {}", paths.join(", "), self.root.display())
+        })?;
+        let mut told = outcomes.iter();
+        told.try_for_each(|(path, host, outcome)| tell(self.root, path, host.as_deref(), outcome))
     }
 }
 
@@ -57,27 +120,6 @@ impl Program {
 pub(super) fn start() -> Result<u8> {
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
     beside::run(PROGRAM, &arguments, ADVICE)
-}
-
-fn add(args: &ExportArgs, root: &Path, recording: Recording) -> Result<()> {
-    let options = args.load.symbols.options(&recording)?;
-    let now = SystemTime::now();
-    let modified = recording.path.metadata().and_then(|metadata| metadata.modified());
-    let facts = Facts {
-        version: env!("CARGO_PKG_VERSION"),
-        now,
-        // Standard input was written just now.
-        modified: modified.unwrap_or(now),
-        force: args.force,
-    };
-    let (path, host) =
-        (recording.path.display().to_string(), recording.features.string(Feature::HOSTNAME));
-    let database = Database::new(vec![(recording, options)], Cancel::default());
-    let outcome = whit_dataset::export(root, &database, facts);
-    database.warnings().iter().map(warning_text).for_each(message::error);
-    let outcome =
-        outcome.with_context(|| format!("nothing of {path} was added to {}", root.display()))?;
-    tell(root, &path, host.as_deref(), &outcome)
 }
 
 fn tell(root: &Path, path: &str, host: Option<&str>, outcome: &Outcome) -> Result<()> {

@@ -6,9 +6,9 @@ use crate::message;
 use crate::output;
 use crate::progress::LoadProgress;
 use anyhow::Result;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
-use whit_export::{Content, Format};
+use whit_export::{Content, ExportError, Format};
 use whit_perfdata::reader::Recording;
 use whit_profile::model::Profile;
 use whit_profile::switches::{self, SwitchOptions, Switches};
@@ -37,7 +37,8 @@ pub(super) fn run(
             slice_ns as f64 / 1e6
         ));
     }
-    let bytes = destination::write(output, |out| Ok(whit_export::write(format, &content, out)?))?;
+    let fill = |out: &mut dyn Write| Ok(whit_export::write(format, &content, out).map_err(cause)?);
+    let bytes = destination::write(output, fill)?;
     if !destination::is_pipe(output) {
         let samples: u64 = profile.events.iter().map(|event| event.samples).sum();
         let mib = bytes as f64 / f64::from(1 << 20);
@@ -56,6 +57,14 @@ pub(crate) fn firefox(
 ) -> Result<()> {
     let content = Content::new(recording, profile, switches);
     Ok(whit_export::write(Format::Firefox, &content, out)?)
+}
+
+/// The error of the output, which tells the remedy. Errors of JSON hold one that is not among their causes.
+fn cause(error: ExportError) -> io::Error {
+    match error {
+        ExportError::Write(error) => error,
+        ExportError::Json(error) => error.into(),
+    }
 }
 
 fn load(
@@ -110,6 +119,34 @@ impl SamplesArg {
             SamplesArg::Auto => SinglesWanted::Few,
             SamplesArg::Each => SinglesWanted::Each,
             SamplesArg::Joined => SinglesWanted::Joined,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A disk without room.
+    struct Full;
+
+    impl Write for Full {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::StorageFull.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_full_disk_has_a_way_out_in_the_middle_of_an_export() {
+        let of_json = serde_json::to_writer(Full, "text").unwrap_err();
+        let of_bytes = Full.write_all(b"bytes").unwrap_err();
+        for error in [ExportError::Json(of_json), ExportError::Write(of_bytes)] {
+            let error = anyhow::Error::from(cause(error));
+            assert!(destination::way_out(&error).contains("make room"), "{error:#}");
         }
     }
 }

@@ -12,8 +12,9 @@ use whit_perfdata::reader::Recording;
 use whit_profile::companions::Companions;
 use whit_profile::model::Profile;
 use whit_profile::switches::{self, SwitchOptions};
+use whit_profile::time_filter::TimeFilter;
 use whit_profile::{CodeFinder, LoadOptions, SinglesWanted, WantedFacets};
-use whit_terminal::{CodeText, Function, Progress, Source, Waits};
+use whit_terminal::{CodeText, Function, Progress, Source, Span, Waits};
 use whit_types::OutsideText;
 use whit_view::annotate::{AnnotateOptions, Annotated, write_text};
 use whit_view::stdio::{Colour, StdioOptions, write_report};
@@ -24,9 +25,13 @@ pub(crate) struct RecordingSource<'a> {
     /// Those of the only recording.
     options: Option<LoadOptions>,
     waits: SwitchOptions,
-    /// Made when code is first wanted.
-    code: Mutex<Option<(Profile, CodeFinder)>>,
+    /// Changes that the options of the report make in a loaded profile.
+    change: Change<'a>,
+    /// The code of a range of time; made when code is first wanted.
+    code: Mutex<Option<(Option<Span>, Profile, CodeFinder)>>,
 }
+
+type Change<'a> = Box<dyn Fn(&mut Profile) + Sync + 'a>;
 
 impl<'a> RecordingSource<'a> {
     /// `options` choose the samples; of the only recording.
@@ -35,12 +40,25 @@ impl<'a> RecordingSource<'a> {
         options: Option<LoadOptions>,
         waits: SwitchOptions,
     ) -> RecordingSource<'a> {
-        RecordingSource { recordings, options, waits, code: Mutex::default() }
+        let change = Box::new(|_: &mut Profile| ());
+        RecordingSource { recordings, options, waits, change, code: Mutex::default() }
     }
 
-    fn only(&self) -> Result<(&Recording, &LoadOptions)> {
+    /// With changes that loaded profiles get.
+    pub(crate) fn changing(self, change: impl Fn(&mut Profile) + Sync + 'a) -> Self {
+        RecordingSource { change: Box::new(change), ..self }
+    }
+
+    /// The only recording, and how to load a range of its time.
+    fn only(&self, span: Option<Span>) -> Result<(&Recording, LoadOptions)> {
         match (self.recordings, &self.options) {
-            ([recording], Some(options)) => Ok((recording, options)),
+            ([recording], Some(options)) => {
+                let mut options = options.clone();
+                if let Some(span) = span {
+                    options.time = Some(TimeFilter::Absolute(Some(span.from), Some(span.to)));
+                }
+                Ok((recording, options))
+            }
             _ => Err(anyhow!(
                 "this takes one recording, and here are {}: name one with -i",
                 self.recordings.len()
@@ -48,8 +66,17 @@ impl<'a> RecordingSource<'a> {
         }
     }
 
-    fn load_waits(&self, progress: Progress<'_>) -> Result<Waits> {
-        let (recording, options) = self.only()?;
+    fn load_samples(&self, span: Span, progress: Progress<'_>) -> Result<Profile> {
+        let (recording, options) = self.only(Some(span))?;
+        // Keys do not wait for servers.
+        let options = LoadOptions { companions: Companions::Off, ..options };
+        let mut profile = whit_profile::load(recording, &options, progress)?;
+        (self.change)(&mut profile);
+        Ok(profile)
+    }
+
+    fn load_waits(&self, span: Option<Span>, progress: Progress<'_>) -> Result<Waits> {
+        let (recording, options) = self.only(span)?;
         let options = plain(options);
         let (profile, switches) = switches::load(recording, &options, self.waits, progress)?;
         crate::wall::needs_switches(&profile, &switches)?;
@@ -57,7 +84,7 @@ impl<'a> RecordingSource<'a> {
     }
 
     fn load_times(&self, progress: Progress<'_>) -> Result<Profile> {
-        let (recording, options) = self.only()?;
+        let (recording, options) = self.only(None)?;
         let mut options = plain(options);
         // Neither stacks nor names of functions are shown.
         (options.leaves, options.names_kernel) = (true, false);
@@ -66,20 +93,26 @@ impl<'a> RecordingSource<'a> {
         Ok(whit_profile::load(recording, &options, progress)?)
     }
 
-    fn load_code(&self, function: &Function, progress: Progress<'_>) -> Result<CodeText> {
-        let (recording, options) = self.only()?;
+    fn load_code(
+        &self,
+        function: &Function,
+        span: Option<Span>,
+        progress: Progress<'_>,
+    ) -> Result<CodeText> {
+        let (recording, options) = self.only(span)?;
         let mut kept = self.code.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.is_none() {
+        if kept.as_ref().is_none_or(|(of, ..)| *of != span) {
             let options = LoadOptions { blocks: true, ..plain(options) };
-            *kept = Some(whit_profile::load_code(recording, &options, progress)?);
+            let (profile, finder) = whit_profile::load_code(recording, &options, progress)?;
+            *kept = Some((span, profile, finder));
         }
-        let (profile, finder) = kept.as_ref().context("the code was not loaded")?;
+        let (_, profile, finder) = kept.as_ref().context("the code was not loaded")?;
         code_text(profile, finder, function)
     }
 }
 
 /// Samples with their call chains, and no further parts.
-fn plain(options: &LoadOptions) -> LoadOptions {
+fn plain(options: LoadOptions) -> LoadOptions {
     LoadOptions {
         blocks: false,
         examples: 0,
@@ -88,7 +121,7 @@ fn plain(options: &LoadOptions) -> LoadOptions {
         count: whit_profile::Counted::Samples,
         // The first view fetched all that there is; keys do not wait for servers.
         companions: Companions::Off,
-        ..options.clone()
+        ..options
     }
 }
 
@@ -159,16 +192,25 @@ fn hottest(lines: &[String]) -> usize {
 }
 
 impl Source for RecordingSource<'_> {
-    fn waits(&self, progress: Progress<'_>) -> Result<Waits, String> {
-        self.load_waits(progress).map_err(|error| output::describe(&error))
+    fn samples_of(&self, span: Span, progress: Progress<'_>) -> Result<Profile, String> {
+        self.load_samples(span, progress).map_err(|error| output::describe(&error))
+    }
+
+    fn waits(&self, span: Option<Span>, progress: Progress<'_>) -> Result<Waits, String> {
+        self.load_waits(span, progress).map_err(|error| output::describe(&error))
     }
 
     fn times(&self, progress: Progress<'_>) -> Result<Profile, String> {
         self.load_times(progress).map_err(|error| output::describe(&error))
     }
 
-    fn code(&self, function: &Function, progress: Progress<'_>) -> Result<CodeText, String> {
-        self.load_code(function, progress).map_err(|error| output::describe(&error))
+    fn code(
+        &self,
+        function: &Function,
+        span: Option<Span>,
+        progress: Progress<'_>,
+    ) -> Result<CodeText, String> {
+        self.load_code(function, span, progress).map_err(|error| output::describe(&error))
     }
 
     fn save(&self, path: &Path, profile: &Profile, options: &StdioOptions) -> Result<(), String> {

@@ -21,7 +21,7 @@ use whit_profile::model::Profile;
 use whit_profile::switches::SwitchOptions;
 use whit_profile::{KeptSymbols, LoadOptions};
 use whit_sys::{Signal, SignalFd, system};
-use whit_terminal::{CodeText, Feed, Function, News, Progress, Source, Status, Waits};
+use whit_terminal::{CodeText, Feed, Function, News, Progress, Source, Span, Status, Waits};
 use whit_view::hists::{HistsOptions, SortKey};
 use whit_view::stdio::StdioOptions;
 
@@ -109,16 +109,25 @@ impl Pictures {
 }
 
 impl Source for Pictures {
-    fn waits(&self, progress: Progress<'_>) -> Result<Waits, String> {
-        self.with_source(|source| source.waits(progress))
+    fn samples_of(&self, span: Span, progress: Progress<'_>) -> Result<Profile, String> {
+        self.with_source(|source| source.samples_of(span, progress))
+    }
+
+    fn waits(&self, span: Option<Span>, progress: Progress<'_>) -> Result<Waits, String> {
+        self.with_source(|source| source.waits(span, progress))
     }
 
     fn times(&self, progress: Progress<'_>) -> Result<Profile, String> {
         self.with_source(|source| source.times(progress))
     }
 
-    fn code(&self, function: &Function, progress: Progress<'_>) -> Result<CodeText, String> {
-        self.with_source(|source| source.code(function, progress))
+    fn code(
+        &self,
+        function: &Function,
+        span: Option<Span>,
+        progress: Progress<'_>,
+    ) -> Result<CodeText, String> {
+        self.with_source(|source| source.code(function, span, progress))
     }
 
     fn save(&self, path: &Path, profile: &Profile, options: &StdioOptions) -> Result<(), String> {

@@ -101,6 +101,44 @@ fn v_goes_round_table_flame_graph_and_time() {
     });
 }
 
+/// Samples in the title.
+fn samples(screen: &str) -> u64 {
+    screen.split_whitespace().next().and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+#[test]
+fn all_views_follow_a_range_of_time() {
+    check("interface::all_views_follow_a_range_of_time", || {
+        let screen = report("perf-fp")?;
+        let all = samples(&screen.text());
+        screen.after("v", "100.00% spin");
+        screen.after("v", "At ");
+        screen.after("r", "Enter: in all views");
+        screen.press(["Right"; 20]);
+        let shown = screen.after("Enter", "time ");
+        let title = shown.lines().next().unwrap();
+        let (from, to) = title.rsplit_once("time ").unwrap().1.split_once('\u{2013}').unwrap();
+        let time = format!("{from},{}", to.trim_end_matches(" s"));
+        let line = format!("report --json --time {time} {}", golden("perf-fp"));
+        let json = run::text(run::whit(&whit()).args(line.split(' ')));
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        let expected = json["events"][0]["samples"].as_u64().unwrap();
+        assert!(expected > 0 && expected < all, "{expected} of {all}");
+        assert_eq!(samples(&shown), expected, "{shown}");
+        assert_eq!(samples(&screen.after("v", "Rank Children")), expected);
+        assert_eq!(samples(&screen.after("v", "100.00% spin")), expected);
+        screen.press(["Escape"]);
+        assert!(whit_testing::wait::is_soon(|| samples(&screen.text()) == all));
+        // The mouse: pressed in column 5 of line 6, drawn to column 40, let go.
+        screen.after("v", "At ");
+        screen.send("\x1b[<0;5;6M\x1b[<32;40;6M");
+        screen.shows("Enter: in all views");
+        screen.send("\x1b[<0;40;6m");
+        screen.shows("time ");
+        Ok(())
+    });
+}
+
 #[test]
 fn tab_goes_to_the_next_event() {
     check("interface::tab_goes_to_the_next_event", || {

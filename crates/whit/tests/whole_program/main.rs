@@ -43,6 +43,7 @@ mod perf_rows;
 mod pools;
 mod precision;
 mod probes;
+mod python_stacks;
 mod query;
 mod rebuilt_files;
 mod recorded;

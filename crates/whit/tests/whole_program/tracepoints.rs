@@ -260,6 +260,30 @@ fn every_tracepoint_of_this_kernel() {
     });
 }
 
+/// The threads that perf has no name for, as `12` of `:12 12 [001]`. They began while perf listed the threads that
+/// there are, so that it neither listed them nor recorded their beginning. whit may know the name of their process.
+fn nameless(printed: &str) -> BTreeSet<String> {
+    let ids = printed.lines().filter_map(|line| {
+        let mut words = line.split_whitespace();
+        let name = words.next()?.strip_prefix(':')?;
+        (words.next() == Some(name)).then(|| name.to_owned())
+    });
+    ids.collect()
+}
+
+/// The lines, those of the given threads without the name in front.
+fn without_names_of(threads: &BTreeSet<String>, printed: &str) -> String {
+    let line_without = |line: &str| {
+        let (head, rest) = line.split_once(" [").unwrap_or(("", line));
+        let thread = head.split_whitespace().next_back().unwrap_or_default();
+        match threads.contains(thread) {
+            true => format!("{thread} [{rest}\n"),
+            false => format!("{line}\n"),
+        }
+    };
+    printed.lines().map(line_without).collect()
+}
+
 /// Records with the installed perf, and compares what both tools print.
 fn recorded(name: &str, events: &str) {
     check(name, || {
@@ -272,6 +296,8 @@ fn recorded(name: &str, events: &str) {
         let print = |tool: &mut Command| text(tool.args(["script", "-i"]).arg(&path));
         let (ours, theirs) = (print(&mut whit()), print(&mut perf()?));
         assert_eq!(ours.lines().count(), theirs.lines().count());
+        let nameless = nameless(&theirs);
+        let [ours, theirs] = [ours, theirs].map(|text| without_names_of(&nameless, &text));
         assert!(theirs.lines().count() > 10, "perf recorded next to nothing:\n{theirs}");
         // A thread that has ended has no id; whit then gives the name of its process.
         let ended = |line: &str| line.contains("   -1 [");
@@ -284,6 +310,23 @@ fn recorded(name: &str, events: &str) {
         assert!(differing.is_empty(), "only perf prints {differing:?}");
         Ok(())
     });
+}
+
+#[test]
+fn a_thread_without_a_name_is_compared_by_the_rest_of_its_line() {
+    let theirs =
+        "   :12    12 [001]  1.5: raw_syscalls:sys_exit: NR 56 = 0\n  sh  13 [000]  1.6: x: y\n";
+    let ours =
+        "    sh    12 [001]  1.5: raw_syscalls:sys_exit: NR 56 = 1\n  sh  13 [000]  1.6: x: y\n";
+    let threads = nameless(theirs);
+    assert_eq!(threads, BTreeSet::from(["12".to_owned()]));
+    let rest = |value| {
+        format!(
+            "12 [001]  1.5: raw_syscalls:sys_exit: NR 56 = {value}\n  sh  13 [000]  1.6: x: y\n"
+        )
+    };
+    assert_eq!(without_names_of(&threads, theirs), rest(0));
+    assert_eq!(without_names_of(&threads, ours), rest(1));
 }
 
 #[test]

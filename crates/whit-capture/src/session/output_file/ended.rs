@@ -6,6 +6,7 @@ use std::time::{Instant, SystemTime};
 use whit_host::roots::Roots;
 use whit_perfdata::attr::{AttrFlags, pmu_type};
 use whit_perfdata::feature::{CompressedDesc, EventDesc, Feature, Features, RecordedSpan};
+use whit_perfdata::interpreted::InterpretedFunction;
 use whit_perfdata::ledger::Ledger;
 use whit_sys::usage::CpuUsage;
 
@@ -113,6 +114,13 @@ impl EndedOutput {
 
     pub(in crate::session) fn state_spans(&mut self, spans: Option<Vec<RecordedSpan>>) {
         self.file.state_spans(spans);
+    }
+
+    /// Adds the functions of interpreters to the header, if there are any.
+    pub(in crate::session) fn state_interpreted(&mut self, functions: &[InterpretedFunction]) {
+        if !functions.is_empty() {
+            self.file.features.set_interpreted_functions(functions);
+        }
     }
 
     /// Completes the header, or saves the records before a failed write, and gives the output its name. Says why it could not

@@ -92,6 +92,7 @@ impl Running<'_> {
         ended.settle(&parts.context.synthesis(parts.control.events()), parts.listener);
         let (enabled, spans) = parts.control.lap(stopped);
         ended.state_spans(spans);
+        ended.state_interpreted(&parts.control.engine().interpreted_functions());
         let ending = Ending { stopped, used_ns, enabled };
         let ledger = ended.ledger(&parts.meters, &ending, &[], parts.context.roots);
         let (summary, failed) = parts.outputs.close(ended, &parts.context, ledger, parts.listener);

@@ -1,8 +1,9 @@
 //! The Firefox Profiler's own command line reads whit's sums.
 
 use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
@@ -108,6 +109,63 @@ fn the_firefox_profiler_reads_the_sums_of_the_report() {
         for example in recordings::all(&folder) {
             assert_example(&example, folder.path())?;
         }
+        Ok(())
+    });
+}
+
+/// A server of the recording, which ends with this.
+struct Server(Child);
+
+impl Server {
+    /// The server, and its address without the slash at its end.
+    fn start(example: &Example) -> (Server, String) {
+        let mut serve = example.whit("serve");
+        let child = serve.arg("--quiet").stdout(Stdio::piped()).spawn().expect("start the server");
+        let mut server = Server(child);
+        let mut url = String::new();
+        let out = server.0.stdout.as_mut().expect("its output");
+        BufReader::new(out).read_line(&mut url).expect("an address");
+        (server, url.trim_end().trim_end_matches('/').to_owned())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The program is not position-independent: addresses of the profile and of the server agree only where both count from
+/// the lowest loaded address.
+#[test]
+fn the_firefox_profiler_gets_instructions_with_samples_from_the_server() {
+    check("exports_firefox_instructions", || {
+        consumers::package(PACKAGE)?;
+        let folder = tempfile::tempdir().expect("make a directory");
+        let example = recordings::golden("perf-fp");
+        let file = example.export("firefox", folder.path());
+        let json = folder.path().join("profile.json");
+        std::fs::rename(&file, &json).expect("rename");
+        let (_server, url) = Server::start(&example);
+        let home = tempfile::tempdir().expect("make a directory");
+        load(home.path(), &json)?;
+        let session = Session(home.path());
+        let functions = session.json(&["thread", "functions", "--limit", "0"])?;
+        let functions = functions["functions"].as_array().expect("functions").iter();
+        let burn = functions.clone().find(|it| it["name"].as_str().unwrap().ends_with("burn"));
+        let handle = burn.expect("burn")["functionHandle"].as_str().expect("a handle");
+        let options = ["function", "annotate", handle, "--mode", "asm", "--symbol-server", &url];
+        let annotated = session.json(&options)?;
+        let code = &annotated["asmAnnotations"][0];
+        let instructions = code["instructions"].as_array().unwrap_or_else(|| panic!("{annotated}"));
+        let own: u64 = instructions.iter().map(|it| it["selfSamples"].as_u64().unwrap()).sum();
+        assert_eq!(
+            (code["symbolName"].as_str(), code["symbolAddress"].as_u64()),
+            (Some("burn"), Some(0xe8))
+        );
+        assert!(own > 0 && Some(own) == annotated["totalSelfSamples"].as_u64(), "{annotated}");
         Ok(())
     });
 }

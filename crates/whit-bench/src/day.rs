@@ -1,0 +1,220 @@
+//! A day of `whit top`, simulated: memory by the hour.
+//!
+//! A machine whose processes come and go gives records second by second, as a recorder's stream does. They go through the
+//! window of `whit top`, and pictures are loaded from it with the symbols that earlier pictures opened. Only the clock
+//! is simulated, so a day takes minutes.
+
+mod machine;
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+
+use serde::Serialize;
+use whit_live::{Bounds, Window};
+use whit_perfdata::reader::Recording;
+use whit_profile::{KeptSymbols, LoadOptions};
+use whit_symbolize::{DebugDirs, SymbolizerConfig};
+
+use crate::Error;
+use crate::markdown::{line_to, number, table_to};
+use crate::system::System;
+use crate::top::anonymous_bytes;
+use machine::Machine;
+
+const MIB: f64 = (1u64 << 20) as f64;
+const SECOND_NS: u64 = 1_000_000_000;
+/// Pictures between two looks for processes and symbols that nobody needs any more, as in `whit top`.
+const TRIM_PICTURES: u64 = 15;
+/// In messages, the recording is called so.
+const NAME: &str = "day";
+
+/// Settings.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Simulated hours.
+    pub hours: u64,
+    /// Simulated seconds between two pictures.
+    pub picture_s: u64,
+    /// The window.
+    pub bounds: Bounds,
+    /// Samples of each simulated second.
+    pub samples: usize,
+    /// Processes that begin in each simulated second.
+    pub processes: usize,
+}
+
+/// Memory after an hour.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Hour {
+    /// Simulated hours that have passed.
+    pub hour: u64,
+    /// Processes that have begun by then.
+    pub begun: u64,
+    /// Processes that the window knows beside its records.
+    pub processes: usize,
+    /// Records of the window.
+    pub window_bytes: usize,
+    /// Anonymous memory of this program.
+    pub memory_bytes: u64,
+}
+
+/// The result.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Day {
+    /// The machine that simulated it.
+    pub system: System,
+    /// Samples of each simulated second.
+    pub samples: usize,
+    /// Pictures that were made.
+    pub pictures: u64,
+    /// One for each hour.
+    pub hours: Vec<Hour>,
+}
+
+impl Day {
+    /// Growth of memory from the first hour to the hour with the most.
+    pub fn growth_bytes(&self) -> u64 {
+        let first = self.hours.first().map_or(0, |hour| hour.memory_bytes);
+        let most = self.hours.iter().map(|hour| hour.memory_bytes).max().unwrap_or(0);
+        most.saturating_sub(first)
+    }
+}
+
+/// Simulates.
+///
+/// # Errors
+/// The window's recording cannot be written or read.
+pub fn simulate(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Day, Error> {
+    let mut machine = Machine::new(options.samples, options.processes);
+    let mut window = Window::new(options.bounds);
+    let push = |window: &mut Window, bytes: &[u8], now_s: u64| {
+        let pushed = window.push(bytes, now_s * SECOND_NS);
+        pushed.map_err(|error| Error::Simulation { reason: error.to_string() })
+    };
+    push(&mut window, &machine.begin(), 0)?;
+    let load = Load { kept: KeptSymbols::default(), options: load_options() };
+    let (mut pictures, mut hours) = (0, Vec::new());
+    for now_s in 1..=options.hours * 3600 {
+        push(&mut window, &machine.second(now_s), now_s)?;
+        if now_s % options.picture_s == 0 {
+            load.picture(&mut window, now_s)?;
+            pictures += 1;
+            if pictures % TRIM_PICTURES == 0 {
+                load.kept.trim();
+                window.prune(|pid| machine.is_alive(pid));
+            }
+        }
+        if now_s % 3600 == 0 {
+            let hour = now_s / 3600;
+            say(&format!("hour {hour} of {}", options.hours));
+            hours.push(Hour {
+                hour,
+                begun: machine.begun(),
+                processes: window.sideband().processes(),
+                window_bytes: window.bytes(),
+                memory_bytes: anonymous_bytes(Path::new("/proc/self")),
+            });
+        }
+    }
+    Ok(Day { system: System::detect(), samples: options.samples, pictures, hours })
+}
+
+struct Load {
+    kept: KeptSymbols,
+    options: LoadOptions,
+}
+
+fn load_options() -> LoadOptions {
+    let mut options = LoadOptions::new(1, SymbolizerConfig::new(DebugDirs::none()));
+    // There is no kernel in it.
+    options.names_kernel = false;
+    options.symbols.perf_map_dirs.clear();
+    options.blocks = true;
+    options
+}
+
+impl Load {
+    /// Loads the window, and lets the picture go.
+    fn picture(&self, window: &mut Window, now_s: u64) -> Result<(), Error> {
+        let failed = |source: std::io::Error| Error::Simulation { reason: source.to_string() };
+        let file = whit_sys::system::memory_file(NAME).map_err(|errno| failed(errno.into()))?;
+        let mut file = File::from(file);
+        window.forget_old(now_s * SECOND_NS);
+        let mut bytes = Vec::new();
+        window.write_to(&mut bytes).and_then(|()| file.write_all(&bytes)).map_err(failed)?;
+        let recording = Recording::from_file(Path::new(NAME), file)?;
+        let options = LoadOptions { kept_symbols: Some(self.kept.clone()), ..self.options.clone() };
+        let profile = whit_profile::load(&recording, &options, &|_, _| ())?;
+        if profile.rows.is_empty() {
+            return Err(Error::Simulation { reason: "a picture has no samples".to_owned() });
+        }
+        Ok(())
+    }
+}
+
+/// The result as text.
+pub fn markdown(day: &Day) -> String {
+    let mut text = String::new();
+    for line in day.system.lines() {
+        line_to(&mut text, &format!("- {line}"));
+    }
+    line_to(
+        &mut text,
+        &format!("- {} samples a simulated second, {} pictures", day.samples, day.pictures),
+    );
+    let growth = day.growth_bytes() as f64 / MIB;
+    line_to(&mut text, &format!("- most memory after the first hour: {} MiB more", number(growth)));
+    line_to(&mut text, "");
+    let headings = ["hour", "processes begun", "known", "window MiB", "memory MiB"];
+    let mut table = vec![headings.map(str::to_owned).to_vec()];
+    table.extend(day.hours.iter().map(|hour| {
+        vec![
+            hour.hour.to_string(),
+            hour.begun.to_string(),
+            hour.processes.to_string(),
+            number(hour.window_bytes as f64 / MIB),
+            number(hour.memory_bytes as f64 / MIB),
+        ]
+    }));
+    table_to(&mut text, &table, 0);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_that_are_gone_leave_nothing_behind() {
+        let options = Options {
+            hours: 1,
+            picture_s: 120,
+            bounds: Bounds { keep_ns: 60 * SECOND_NS, bytes_max: 4 << 20 },
+            samples: 50,
+            processes: 5,
+        };
+        let day = simulate(&options, &mut |_| ()).unwrap();
+        let hour = day.hours[0];
+        assert_eq!((day.pictures, day.hours.len()), (30, 1));
+        assert!(hour.begun > 10_000, "{hour:?}");
+        // Those that run, and those that began within the window.
+        assert!(hour.processes < 1000, "{hour:?}");
+        assert!(hour.window_bytes > 0 && hour.window_bytes <= 4 << 20, "{hour:?}");
+        assert!(markdown(&day).contains(&hour.begun.to_string()), "{}", markdown(&day));
+    }
+
+    #[test]
+    fn growth_is_that_after_the_first_hour() {
+        let hour = |hour, memory_bytes| Hour {
+            hour,
+            begun: 0,
+            processes: 0,
+            window_bytes: 0,
+            memory_bytes,
+        };
+        let hours = vec![hour(1, 50), hour(2, 70), hour(3, 60)];
+        let day = Day { system: System::default(), samples: 1, pictures: 1, hours };
+        assert_eq!(day.growth_bytes(), 20);
+    }
+}

@@ -1,0 +1,76 @@
+//! A client that asks for one resource at a time.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+
+use crate::Error;
+
+/// The parts of an answer that are measured.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Answer {
+    /// Bytes behind the head.
+    pub(super) body_bytes: u64,
+    /// The time that the server states.
+    pub(super) server_ms: Option<f64>,
+}
+
+/// Gets a resource over a connection of its own.
+pub(super) fn get(address: &str, path: &str) -> Result<Answer, Error> {
+    let ask = || -> io::Result<Vec<u8>> {
+        let mut stream = TcpStream::connect(address)?;
+        stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes())?;
+        let mut response = Vec::new();
+        stream.read_to_end(&mut response)?;
+        Ok(response)
+    };
+    let response = ask().map_err(|error| Error::Server { reason: error.to_string() })?;
+    parse(&response).map_err(|reason| Error::Server { reason })
+}
+
+fn parse(response: &[u8]) -> Result<Answer, String> {
+    let head_end = response.windows(4).position(|bytes| bytes == b"\r\n\r\n");
+    let head_end = head_end.ok_or("its answer has no head")?;
+    let head = String::from_utf8_lossy(&response[..head_end]);
+    let mut lines = head.lines();
+    let status = lines.next().unwrap_or_default();
+    if !status.starts_with("HTTP/1.1 200 ") {
+        return Err(format!("it answers {status:?}"));
+    }
+    let header = |wanted: &str| {
+        let mut headers = head.lines().filter_map(|line| line.split_once(": "));
+        headers.find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value)
+    };
+    let body_bytes = (response.len() - head_end - 4) as u64;
+    let length = header("content-length").and_then(|value| value.parse::<u64>().ok());
+    if length != Some(body_bytes) {
+        return Err(format!("it announces {length:?} bytes, and sends {body_bytes}"));
+    }
+    let duration = header("server-timing").and_then(|value| value.split_once("dur="));
+    Ok(Answer { body_bytes, server_ms: duration.and_then(|(_, ms)| ms.parse().ok()) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_has_its_length_and_the_time_of_the_server() {
+        let timed =
+            b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nServer-Timing: sums;dur=1.250\r\n\r\nabc";
+        assert_eq!(parse(timed), Ok(Answer { body_bytes: 3, server_ms: Some(1.25) }));
+        let plain = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+        assert_eq!(parse(plain), Ok(Answer { body_bytes: 0, server_ms: None }));
+    }
+
+    #[test]
+    fn refusals_and_cut_answers_are_errors() {
+        for bad in [
+            &b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"[..],
+            b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nabc",
+            b"HTTP/1.1 200 OK\r\nContent-Le",
+            b"",
+        ] {
+            assert!(parse(bad).is_err(), "{}", String::from_utf8_lossy(bad));
+        }
+    }
+}
