@@ -63,6 +63,11 @@ const NOT_OF_ARCHIVES: [&str; 10] = [
 /// Options that leave samples out, and where one file goes; a dataset has all samples.
 const NOT_OF_DATASETS: [&str; 7] = ["samples", "pid", "tid", "cpu", "cgroup", "time", "output"];
 
+/// Within 80 columns.
+const USAGE: &str = "\
+whit export [OPTIONS] <--format <FORMAT>|--perf|--chains|--archive|
+                          --parquet <DIR>>";
+
 const EXAMPLES: &str = "\
 Examples:
   whit export --format=pprof -o cpu.pb.gz
@@ -73,7 +78,7 @@ Examples:
 
 /// Arguments of `whit export`.
 #[derive(clap::Args, Debug)]
-#[command(after_help = EXAMPLES, group = clap::ArgGroup::new("form").args(["format", "perf", "chains", "archive", "parquet"]).required(true))]
+#[command(after_help = EXAMPLES, override_usage = USAGE, group = clap::ArgGroup::new("form").args(["format", "perf", "chains", "archive", "parquet"]).required(true))]
 pub(crate) struct ExportArgs {
     #[command(flatten)]
     input: InputArgs,
