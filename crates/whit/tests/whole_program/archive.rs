@@ -166,6 +166,40 @@ fn code_of_a_jitdump_file_has_its_names_elsewhere() {
     });
 }
 
+/// Interpreted functions beside native ones; the deepest one lies in loops of 0.8 seconds.
+const INTERPRETED: &str = "\
+import time
+def inner(n):
+    return sum(i * i for i in range(n))
+def outer():
+    end = time.monotonic() + 0.8
+    while time.monotonic() < end:
+        inner(2000)
+outer()
+";
+
+#[test]
+fn interpreted_functions_have_their_names_elsewhere() {
+    check("archive of interpreted functions", || {
+        probe::own_events()?;
+        probe::bpf_stacks()?;
+        let python = crate::python_stacks::python(&[], "3.12")?;
+        let folder = tempfile::tempdir().expect("make a directory");
+        let program = folder.path().join("program.py");
+        std::fs::write(&program, INTERPRETED).expect("write a program");
+        let original = folder.path().join("original.data");
+        let mut recorder = whit();
+        recorder.env("HOME", folder.path().join("home"));
+        recorder.args(["record", "--engine=bpf", "-e", "cpu-clock:u", "-F", "997", "-o"]);
+        record(recorder.arg(&original).arg("--").arg(python).arg(&program))?;
+        let script = view(&original, &SCRIPT);
+        assert!(script.contains("py::__main__.inner") && script.contains("program.py:3"));
+        // Its file is gone, as on another machine.
+        std::fs::remove_file(&program).expect("remove the program");
+        assert_same_elsewhere(&original, false)
+    });
+}
+
 #[test]
 fn waits_have_their_names_elsewhere() {
     check("archive of waits", || {

@@ -13,6 +13,8 @@ use crate::support::{Skip, check, probe};
 /// Bytes of each program beside its code: so much that three take more than the bound.
 const PROGRAM_BYTES: usize = 3 << 20;
 const BOUND: &str = "10M";
+/// For so long that the recorder looks into the root of the program while it runs.
+const LONG: &str = "-DROUNDS=1500000000";
 
 struct Place {
     directory: TempDir,
@@ -38,9 +40,10 @@ impl Place {
         probe::program("cc")?;
         let (source, program) = (self.path(&format!("{name}.c")), self.path(name));
         let code = format!(
-            "const char name[] = \"{name}\"; char pad[{bytes}] = {{1}};\n\
+            "#ifndef ROUNDS\n#define ROUNDS 300000000\n#endif\n\
+             const char name[] = \"{name}\"; char pad[{bytes}] = {{1}};\n\
              int main(void) {{ volatile unsigned long n = name[0] + pad[0];\n\
-             for (unsigned long i = 0; i < 300000000; i++) n += i; return 0; }}\n"
+             for (unsigned long i = 0; i < ROUNDS; i++) n += i; return 0; }}\n"
         );
         std::fs::write(&source, code).expect("write a program");
         text(command("cc").args(["-Wl,--build-id=sha1", "-O1", "-o"]).arg(&program).arg(&source));
@@ -169,7 +172,7 @@ fn a_program_in_another_root_is_kept_with_its_own_name() {
         let program = place.program("inside", PROGRAM_BYTES)?;
         text(
             command("cc")
-                .args(["-static", "-Wl,--build-id=sha1", "-O1", "-o"])
+                .args(["-static", "-Wl,--build-id=sha1", "-O1", LONG, "-o"])
                 .arg(&program)
                 .arg(place.path("inside.c")),
         );
