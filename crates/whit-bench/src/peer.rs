@@ -33,6 +33,8 @@ pub enum PeerKind {
     PerfAnnotate,
     /// `whit export` into a file.
     WhitExport(ExportFormat),
+    /// `whit export --archive` into a file: the recording with the names of its frames.
+    WhitArchive,
     /// One statement of SQL over the recording.
     WhitQuery(Question),
 }
@@ -85,7 +87,7 @@ impl PeerKind {
     pub const OF_CODE: [PeerKind; 2] = [PeerKind::WhitAnnotate, PeerKind::PerfAnnotate];
 
     /// `whit report`, and `whit export` in each format.
-    pub const EXPORTS: [PeerKind; 7] = [
+    pub const EXPORTS: [PeerKind; 8] = [
         PeerKind::Whit,
         PeerKind::WhitExport(ExportFormat::Pprof),
         PeerKind::WhitExport(ExportFormat::Firefox),
@@ -93,6 +95,7 @@ impl PeerKind {
         PeerKind::WhitExport(ExportFormat::Speedscope),
         PeerKind::WhitExport(ExportFormat::Otlp),
         PeerKind::WhitExport(ExportFormat::Folded),
+        PeerKind::WhitArchive,
     ];
 
     /// The answers for programs, and the report that they stand for.
@@ -123,6 +126,7 @@ impl PeerKind {
             | PeerKind::WhitSwitches
             | PeerKind::WhitAnnotate
             | PeerKind::WhitExport(_)
+            | PeerKind::WhitArchive
             | PeerKind::WhitQuery(_) => true,
             PeerKind::PerfReport
             | PeerKind::PerfScript
@@ -152,6 +156,7 @@ impl PeerKind {
             PeerKind::WhitExport(ExportFormat::Speedscope) => "whit-export-speedscope",
             PeerKind::WhitExport(ExportFormat::Otlp) => "whit-export-otlp",
             PeerKind::WhitExport(ExportFormat::Folded) => "whit-export-folded",
+            PeerKind::WhitArchive => "whit-export-archive",
             PeerKind::WhitQuery(Question::Functions) => "whit-query-functions",
             PeerKind::WhitQuery(Question::Commands) => "whit-query-commands",
             PeerKind::WhitQuery(Question::Waits) => "whit-query-waits",
@@ -191,6 +196,10 @@ impl PeerKind {
                 Text("-o"),
                 Output,
             ],
+            PeerKind::WhitArchive => {
+                let words = [Text("export"), Text("-f"), Text("--archive"), Text("-i")];
+                words.into_iter().chain([Recording, Text("-o"), Output]).collect()
+            }
             PeerKind::WhitQuery(question) => {
                 vec![Text("query"), Text("-i"), Recording, Text("-c"), Text(question.sql())]
             }
@@ -210,6 +219,7 @@ impl PeerKind {
             | PeerKind::WhitSwitches
             | PeerKind::WhitAnnotate
             | PeerKind::WhitExport(_)
+            | PeerKind::WhitArchive
             | PeerKind::WhitQuery(_) => whit.to_owned(),
         }
     }

@@ -162,6 +162,46 @@ impl KeptFiles {
         }
     }
 
+    /// Has a copy of the list of the running kernel's symbols. A copy of an earlier start of the machine, where the
+    /// kernel lay elsewhere, is made anew: `is_of_this_start` tells.
+    pub(crate) fn keep_kernel_list(
+        &mut self,
+        id: BuildId,
+        is_of_this_start: impl FnOnce(&File) -> bool,
+        read: impl FnOnce() -> io::Result<Vec<u8>>,
+    ) {
+        match self.try_keep_list(&Place::of_image(Kind::Kernel, id), is_of_this_start, read) {
+            Ok(Some(size_bytes)) => self.count_copy(size_bytes),
+            Ok(None) => {}
+            Err(error) => {
+                self.counts.failed.get_or_insert(error);
+            }
+        }
+    }
+
+    /// The size of the copy, if one was made.
+    fn try_keep_list(
+        &mut self,
+        place: &Place,
+        is_of_this_start: impl FnOnce(&File) -> bool,
+        read: impl FnOnce() -> io::Result<Vec<u8>>,
+    ) -> io::Result<Option<u64>> {
+        let left_bytes = self.left_bytes;
+        let store = self.store()?;
+        if store.open_copy(place).is_some_and(|copy| is_of_this_start(&copy)) {
+            store.touch(place);
+            return Ok(None);
+        }
+        let list = read()?;
+        let size_bytes = list.len() as u64;
+        if size_bytes > left_bytes || !store.has_room(size_bytes) {
+            self.counts.without_room += 1;
+            return Ok(None);
+        }
+        store.write(place, &list)?;
+        Ok(Some(size_bytes))
+    }
+
     /// Makes room for the new copies, and gives the counts.
     pub(crate) fn finish(mut self) -> KeptCounts {
         if self.counts.copied > 0

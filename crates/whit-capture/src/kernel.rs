@@ -1,7 +1,7 @@
 //! The kernel's own address space: where its text and its modules lie.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
 
 use whit_host::roots::Roots;
 use whit_sys::capability::Capability;
@@ -49,6 +49,35 @@ pub fn text(roots: &Roots) -> io::Result<Option<KernelText>> {
     let buffer = if size_bytes.is_some() { FIRST_LINES_BYTES } else { KALLSYMS_BUFFER_BYTES };
     text_of(BufReader::with_capacity(buffer, file), size_bytes)
 }
+
+/// The whole list of symbols, with addresses as far as the recorder may see them.
+pub(crate) fn symbol_list(roots: &Roots) -> io::Result<Vec<u8>> {
+    let file = {
+        let _in_force = privilege::raise(&[Capability::Syslog]);
+        File::open(roots.proc.join("kallsyms"))?
+    };
+    let mut list = Vec::new();
+    file.take(LIST_MAX_BYTES).read_to_end(&mut list)?;
+    Ok(list)
+}
+
+/// Whether a list of symbols says that the kernel lies where `text` says.
+pub(crate) fn lists(list: impl Read, text: &KernelText) -> bool {
+    let mut list = BufReader::new(list.take(LIST_MAX_BYTES));
+    let end = format!(" {}\n", text.reference_name);
+    let mut line = Vec::new();
+    // Lines of modules name the module behind a tab; the kernel's own come first.
+    while list.read_until(b'\n', &mut line).is_ok_and(|size| size > 0) && !line.contains(&b'\t') {
+        if line.ends_with(end.as_bytes()) {
+            return address(&line) == Some(text.reference);
+        }
+        line.clear();
+    }
+    false
+}
+
+/// Largest list of symbols that is read; with all drivers it has about 20 MiB.
+const LIST_MAX_BYTES: u64 = 256 << 20;
 
 /// Size of the kernel's code from `_text` to `_etext`, which x86-64 kernels register as a resource
 /// (`setup_arch`). Without CAP_SYS_ADMIN addresses read as zero.
@@ -231,6 +260,19 @@ ffffffffc0000000 t _text\t[mod]
         assert_eq!(names, ["xfs", "snd_pcm"]);
         assert_eq!(modules[0].path, "[xfs]");
         assert!(modules[1].path.ends_with("6.1/kernel/sound/snd-pcm.ko.xz"));
+    }
+
+    #[test]
+    fn a_list_is_of_this_start_where_the_kernel_lies_as_it_does_now() {
+        let text =
+            KernelText { start: 0x1000, end: 0x2000, reference: 0x1000, reference_name: "_text" };
+        let list = |address: u64| {
+            format!("0 A first\n{address:x} T x_text\n{address:x} T _text\n9 t f\t[m]\n")
+        };
+        assert!(lists(list(0x1000).as_bytes(), &text));
+        assert!(!lists(list(0x3000).as_bytes(), &text));
+        assert!(!lists(&b"1000 T _text\t[m]\n1000 T _text\n"[..], &text));
+        assert!(!lists(&b""[..], &text));
     }
 
     #[test]

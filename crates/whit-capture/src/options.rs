@@ -202,6 +202,8 @@ pub struct RecordOptions {
     pub synthesis: Synthesis,
     /// Build ids in mappings and in the header.
     pub build_ids: bool,
+    /// An empty section in the header, which [`fill`](whit_perfdata::names::fill) gives names later.
+    pub room_for_names: bool,
     /// perf's cache of binaries: copies of those that processes with samples map go there; `None` makes none.
     pub kept_files: Option<KeptFilesPlan>,
     /// The command line, for the header.
@@ -241,6 +243,7 @@ impl RecordOptions {
             skip_unsupported: false,
             synthesis: Synthesis::default(),
             build_ids: true,
+            room_for_names: false,
             kept_files: None,
             command_line: Vec::new(),
             version: env!("CARGO_PKG_VERSION").to_owned(),

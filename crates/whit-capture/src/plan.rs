@@ -73,6 +73,8 @@ pub(crate) struct OutputPlan {
     pub(crate) compression_level: Option<i32>,
     /// Build ids of the files that were mapped.
     pub(crate) build_ids: bool,
+    /// A section for names, which are added later.
+    pub(crate) room_for_names: bool,
 }
 
 /// Records for processes and code that existed before the recording.
@@ -145,6 +147,7 @@ impl RecordPlan {
                 kept_files: options.kept_files.clone(),
                 compression_level: options.streaming.compression_level,
                 build_ids: options.build_ids,
+                room_for_names: options.room_for_names,
             },
             synthesis: SynthesisPlan {
                 what: options.synthesis,

@@ -15,6 +15,7 @@ use whit_types::{Arch, BuildId, FileOffset, InstructionSet, Svma};
 use whit_unwind::Bytes;
 
 use crate::error::ElfError;
+use crate::segments::{Segment, base_of, svma_in, svma_of_mapping_in};
 
 /// Most sections that are looked at; compilers that put each function into a section of its own
 /// make object files, not linked ones, with more.
@@ -32,21 +33,6 @@ pub enum ElfKind {
     SharedObject,
     /// `ET_REL`, `ET_CORE` and others.
     Other,
-}
-
-/// A `PT_LOAD` program header.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Segment {
-    /// Stated address of the first byte.
-    pub svma: Svma,
-    /// Offset of the first byte in the file.
-    pub offset: FileOffset,
-    /// Smaller than in memory where zeros follow.
-    pub file_size_bytes: u64,
-    /// Size in memory; the part beyond the file is zero.
-    pub memory_size_bytes: u64,
-    /// True where code may run.
-    pub executable: bool,
 }
 
 /// One row of the section table, its name resolved.
@@ -240,19 +226,13 @@ impl ElfImage {
 
     /// The lowest stated address that is loaded.
     pub fn base_svma(&self) -> Svma {
-        self.parts.segments.iter().map(|segment| segment.svma).min().unwrap_or_default()
+        base_of(&self.parts.segments)
     }
 
     /// The stated address of the byte at `offset`, if it is loaded. Where two segments share a byte
     /// (their ends share a page), the executable one counts.
     pub fn svma_of(&self, offset: FileOffset) -> Option<Svma> {
-        let holds = |segment: &&Segment| {
-            offset.0.checked_sub(segment.offset.0).is_some_and(|at| at < segment.file_size_bytes)
-        };
-        let segments = || self.parts.segments.iter().filter(holds);
-        let segment =
-            segments().find(|segment| segment.executable).or_else(|| segments().next())?;
-        Some(Svma(segment.svma.0.wrapping_add(offset.0 - segment.offset.0)))
+        svma_in(&self.parts.segments, offset)
     }
 
     /// The offset of the byte that is loaded at `svma`.
@@ -267,18 +247,7 @@ impl ElfImage {
     /// recording's mmap record gives it: the segment that the mapping shows most of, executable ones
     /// first. A mapping starts at a page boundary, so it may begin before its segment does.
     pub fn svma_of_mapping(&self, offset: FileOffset, size_bytes: u64) -> Option<Svma> {
-        let end = offset.0.saturating_add(size_bytes);
-        let shown = |segment: &Segment| {
-            let segment_end = segment.offset.0.saturating_add(segment.file_size_bytes);
-            segment_end.min(end).saturating_sub(segment.offset.0.max(offset.0))
-        };
-        let segment = self
-            .parts
-            .segments
-            .iter()
-            .filter(|segment| shown(segment) > 0)
-            .max_by_key(|segment| (segment.executable, shown(segment)))?;
-        Some(Svma(segment.svma.0.wrapping_add(offset.0).wrapping_sub(segment.offset.0)))
+        svma_of_mapping_in(&self.parts.segments, offset, size_bytes)
     }
 
     /// Stated addresses of code less its offsets in the file, if that is the same for all code.

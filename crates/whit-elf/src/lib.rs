@@ -34,10 +34,12 @@ mod image;
 mod kept;
 mod needs;
 mod sections;
+mod segments;
 mod vdso;
 
 pub use error::ElfError;
-pub use image::{ElfImage, ElfKind, RawRela, RawSymbol, SectionHeader, Segment, TableKind};
+pub use image::{ElfImage, ElfKind, RawRela, RawSymbol, SectionHeader, TableKind};
 pub use kept::{KEPT_NAME, kept_directory};
 pub use needs::LinkNeeds;
+pub use segments::{Segment, base_of, svma_in, svma_of_mapping_in};
 pub use vdso::own_vdso;

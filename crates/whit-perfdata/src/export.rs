@@ -118,6 +118,30 @@ pub fn without_description(block: &[u8]) -> Vec<u8> {
     })
 }
 
+/// The features of a recording of any form that becomes one file, and gets names later.
+pub fn features_of_file(recording: &Recording, events: &[EventDesc]) -> Features {
+    let mut features = Features::default();
+    for (feature, bytes) in self::features(recording, events).iter() {
+        if feature != Feature::DIR_FORMAT {
+            features.set(feature, bytes.to_vec());
+        }
+    }
+    features.set(Feature::WHIT_NAMES, Vec::new());
+    features
+}
+
+/// The records of one of several streams that become one. perf would take the end of a round in one stream for that
+/// of a round in all.
+pub fn without_rounds(block: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(block.len());
+    let kept = records(block).filter(|record| record.header.kind != record_type::FINISHED_ROUND);
+    for record in kept {
+        out.extend_from_slice(&record.header.to_bytes());
+        out.extend_from_slice(record.body);
+    }
+    out
+}
+
 fn records(block: &[u8]) -> impl Iterator<Item = RawRecord<'_>> {
     let mut rest = block;
     std::iter::from_fn(move || {

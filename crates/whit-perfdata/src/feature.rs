@@ -62,6 +62,8 @@ impl Feature {
     pub const WHIT_UNWOUND: Feature = Feature(227);
     /// Functions of interpreters.
     pub const WHIT_INTERPRETED: Feature = Feature(228);
+    /// Names of the recording's own frames.
+    pub const WHIT_NAMES: Feature = Feature(229);
 }
 
 /// An event as a recording describes it.

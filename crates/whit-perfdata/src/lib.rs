@@ -55,6 +55,7 @@ pub mod interpreted;
 pub mod ledger;
 pub mod loss;
 pub mod mapped_file;
+pub mod names;
 pub mod off_cpu;
 pub mod packed;
 pub mod reader;

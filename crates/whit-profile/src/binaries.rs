@@ -8,7 +8,8 @@ use crate::process::ProcessModel;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, OnceLock};
 use whit_symbolize::{
-    DsoKind, DsoSpec, DsoSymbols, FileIdentity, KernelCode, NoKernelCode, Reason, Symbolizer,
+    BinaryKey, DsoKind, DsoSpec, DsoSymbols, EmbeddedNames, FileIdentity, KernelCode, NoKernelCode,
+    Reason, Symbolizer,
 };
 use whit_types::{Arch, Avma, FileOffset, Pid, Svma, TimestampNs};
 use whit_unwind::{Bias, ModuleUnwindInfo};
@@ -40,6 +41,8 @@ impl Binaries {
     ) -> Binaries {
         let specs = dsos.iter().map(|(index, dso)| {
             let mut spec = spec(dso, dsos.mapped_by(index), machine);
+            let own = symbolizer.own_names().zip(key_of(dso));
+            spec.embedded = own.and_then(|(names, key)| names.find(&key));
             if let (RecordedKind::Anonymous(pid), true) = (dso.kind, machine.is_this) {
                 let began = model.began(pid);
                 spec.process_began = began.and_then(|began| machine.time_of_day(began));
@@ -68,11 +71,20 @@ impl Binaries {
         }))
     }
 
-    /// The lowest loaded address of a binary; `None` where no file of it was opened.
+    /// The names that the recording carries itself.
+    pub(crate) fn own_names(&self) -> Option<&EmbeddedNames> {
+        self.symbolizer.own_names()
+    }
+
+    /// The symbols of a binary that somebody has asked.
+    pub(crate) fn opened(&self, dso: DsoIndex) -> Option<Arc<DsoSymbols>> {
+        self.symbolizer.opened(self.specs.get(dso.index())?)
+    }
+
+    /// The lowest loaded address of a binary; `None` where no file or name of it was looked for.
     pub(crate) fn base_of_opened(&self, dso: DsoIndex) -> Option<Svma> {
-        let opened = |slots: &[OnceLock<Binary>]| {
-            Some(slots.get(dso.index())?.get()?.symbols.elf()?.base_svma())
-        };
+        let opened =
+            |slots: &[OnceLock<Binary>]| slots.get(dso.index())?.get()?.symbols.base_svma();
         opened(&self.reopened).or_else(|| opened(&self.opened))
     }
 
@@ -134,6 +146,23 @@ impl Binaries {
         };
         Some(binary.unwind.get_or_init(find).clone())
     }
+}
+
+/// How a recording's own names call a binary.
+pub(crate) fn key_of(dso: &RecordedDso) -> Option<BinaryKey> {
+    let (kind, pid) = match dso.kind {
+        RecordedKind::Kernel | RecordedKind::KernelModule => return Some(BinaryKey::kernel()),
+        RecordedKind::Vdso => (DsoKind::Vdso, None),
+        RecordedKind::Anonymous(pid) => (DsoKind::PerfMap, Some(pid)),
+        RecordedKind::JitDump => (DsoKind::JitDump, None),
+        RecordedKind::File => (DsoKind::Elf, None),
+        // The recorder has read their names already.
+        RecordedKind::Unknown | RecordedKind::KernelSymbol(_) | RecordedKind::Interpreted(_) => {
+            return None;
+        }
+    };
+    let (path, build_id, file) = (dso.path.clone(), dso.build_id, dso.file);
+    Some(BinaryKey { kind, path, build_id, pid, file })
 }
 
 fn spec(dso: &RecordedDso, mapped_by: &[Pid], machine: &RecordedMachine) -> DsoSpec {

@@ -124,9 +124,7 @@ impl CodeFinder {
     /// where the file is not at hand.
     pub fn base(&self, dso: DsoId) -> Option<Svma> {
         match self.kind(dso) {
-            RecordedKind::File | RecordedKind::Vdso => {
-                Some(self.binary(dso)?.symbols.elf()?.base_svma())
-            }
+            RecordedKind::File | RecordedKind::Vdso => self.binary(dso)?.symbols.base_svma(),
             _ => Some(Svma(0)),
         }
     }
@@ -175,13 +173,19 @@ impl CodeFinder {
         if let Some(reason) = symbols.reason() {
             return Err(NoCode::Binary(reason.clone()));
         }
-        let instruction_set = match symbols.elf() {
-            Some(image) => image.instruction_set(),
+        let instruction_set = match symbols.segments() {
+            Some(_) => symbols.instruction_set(),
             None => self.prepared.arch.map(InstructionSet::from),
         };
         let instruction_set = instruction_set.ok_or(NoCode::OtherMachine)?;
         let bytes = symbols.code_at(start, size_bytes).ok_or(NoCode::NotInFile)?;
         Ok(CodeBytes { bytes: bytes.to_vec(), instruction_set })
+    }
+
+    /// The text of a source line, if the recording carries it.
+    pub fn own_line(&self, line: &SourceLine) -> Option<String> {
+        let names = self.prepared.binaries.own_names()?;
+        names.line(&line.file, line.line).map(|text| text.to_string())
     }
 
     /// Line and inlined functions of an instruction.

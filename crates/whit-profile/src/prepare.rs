@@ -13,6 +13,7 @@ use crate::kernel_reference::kernel_reference;
 use crate::loss_window::LossWindow;
 use crate::machine::RecordedMachine;
 use crate::options::LoadOptions;
+use crate::own_names::read_own;
 use crate::parallelism::first_seen::FirstSeen;
 use crate::parallelism::set::ParallelismOf;
 use crate::process::ProcessModel;
@@ -116,6 +117,8 @@ pub(crate) fn prepare_with(
     let mut config = options.symbols.clone();
     config.kernel.reference = kernel_reference(recording);
     config.kernel.build_id = kernel_build_id(&recording.features).or(config.kernel.build_id);
+    let (own, defect) = read_own(recording);
+    config.embedded = own.or(config.embedded.take());
     let symbolizer = match &options.kept_symbols {
         Some(kept) => kept.symbolizer(config),
         None => Arc::new(Symbolizer::new(config)),
@@ -132,6 +135,7 @@ pub(crate) fn prepare_with(
     let kept_dump_bytes = if options.leaves { 0 } else { KEPT_DUMP_BYTES };
     let wanted = ScanWanted { block_times, first_seen, census, kept_dump_bytes };
     let mut scan = scan(recording, &events, wanted, bounds, progress)?;
+    scan.warnings.extend(defect);
     let recorded_chains = scan.counts.of(record_type::CALLCHAIN_DEFERRED);
     let awaited = scan.awaited_chains.take();
     let deferred = DeferredChains::join(&scan.plans, &events, awaited, recorded_chains, bounds)?;

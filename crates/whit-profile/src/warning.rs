@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+pub use whit_perfdata::names::NamesDefect;
 use whit_perfdata::reader::RecordingDefect;
 use whit_perfdata::stream::{Missing, StreamError};
 use whit_perfdata::tracing_data::TracingDataError;
@@ -205,6 +206,8 @@ pub enum Warning {
         /// Their number.
         threads: usize,
     },
+    /// The names that the recording carries itself were not used.
+    OwnNames(NamesDefect),
     /// Threads took more CPU time than there was.
     ImpossibleCpuTime {
         /// The time that they took.

@@ -12,6 +12,9 @@ impl DsoSymbols {
     pub fn function_range(&self, address: Svma) -> Option<Range<Svma>> {
         let range =
             |start: u64, size_bytes: u64| Svma(start)..Svma(start.saturating_add(size_bytes));
+        if self.notes().is_some() {
+            let _ = self.resolve_plainly(address);
+        }
         match &self.source {
             Source::Elf(_) => match self.symbol_table()?.find(address) {
                 Some(found) => Some(range(found.start.0, found.size_bytes)),
@@ -25,16 +28,32 @@ impl DsoSymbols {
                 let found = dump.resolve(FileOffset(address.0))?;
                 Some(range(found.start.0, found.size_bytes))
             }
+            Source::Embedded(names, number) => {
+                let binary = names.binary(*number)?;
+                let named = binary.function_range(address);
+                let is_noted = names.resolve(binary, address).is_some();
+                let known = named.or_else(|| binary.unnamed_function(address));
+                let asked = || (!is_noted).then(|| self.beside().function_range(address));
+                known.or_else(|| asked().flatten())
+            }
             Source::Absent(_) => None,
         }
     }
 
     /// The bytes of code from an address on, where the binary has them: tables of names have none.
     pub fn code_at(&self, start: Svma, size_bytes: u64) -> Option<Bytes> {
-        match &self.source {
+        let found = match &self.source {
             Source::Elf(image) => image.code_at(start, size_bytes),
             Source::JitDump(dump) => dump.code_at(FileOffset(start.0), size_bytes),
+            Source::Embedded(names, number) => names
+                .binary(*number)
+                .and_then(|binary| binary.code_at(start, size_bytes))
+                .or_else(|| self.beside().code_at(start, size_bytes)),
             Source::Table(..) | Source::Absent(_) => None,
+        };
+        if let (Some(notes), Some(bytes)) = (self.notes(), &found) {
+            notes.code(start, bytes);
         }
+        found
     }
 }

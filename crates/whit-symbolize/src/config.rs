@@ -1,10 +1,12 @@
 //! Settings of a symbolizer.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use whit_unwind::Bytes;
 
 use crate::companion::DebugDirs;
+use crate::embedded::EmbeddedNames;
 use crate::kernel_config::KernelConfig;
 
 /// Where to look, and how much to look for.
@@ -25,6 +27,10 @@ pub struct SymbolizerConfig {
     pub lines: bool,
     /// Make names readable.
     pub demangle: bool,
+    /// Names that the recording carries itself: used before those of binaries.
+    pub embedded: Option<Arc<EmbeddedNames>>,
+    /// Note all answers, for a [`NamesWriter`](crate::NamesWriter).
+    pub notes: bool,
 }
 
 impl SymbolizerConfig {
@@ -38,6 +44,8 @@ impl SymbolizerConfig {
             inlines: true,
             lines: true,
             demangle: true,
+            embedded: None,
+            notes: false,
         }
     }
 }

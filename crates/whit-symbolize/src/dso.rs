@@ -12,6 +12,7 @@ use crate::debug_sections::DebugSections;
 use crate::demangle::demangle;
 use crate::dso_spec::DsoSpec;
 use crate::dwarf::{DebugInfo, DwarfFrame, SourceLocation};
+use crate::embedded::{EmbeddedNames, Notes};
 use crate::jitdump::JitDump;
 use crate::mini_debug_info;
 use crate::perf_map;
@@ -29,6 +30,8 @@ pub(crate) enum Source {
     /// A table whose addresses are those of `SymbolTable` plus the bias.
     Table(Arc<SymbolTable>, Bias),
     JitDump(JitDump),
+    /// The recording's own names, with the number of the binary.
+    Embedded(Arc<EmbeddedNames>, u32),
     Absent(Reason),
 }
 
@@ -47,6 +50,13 @@ struct Detail {
     lines: bool,
 }
 
+impl Detail {
+    const FULL: Detail = Detail { inlines: true, lines: true };
+}
+
+/// Looks for a binary.
+pub(crate) type Load = fn(&SymbolizerConfig, &DsoSpec) -> Source;
+
 /// The symbols of one binary. Shared among threads; costly parts are loaded at their first use.
 pub struct DsoSymbols {
     spec: DsoSpec,
@@ -56,6 +66,11 @@ pub struct DsoSymbols {
     /// Only for binaries with functions that have no symbols.
     unwind: OnceLock<Option<ModuleUnwindInfo>>,
     debug: Mutex<Debug>,
+    /// The binary itself, for questions that the recording's own names do not answer.
+    beside: OnceLock<Box<DsoSymbols>>,
+    load: Load,
+    /// The answers, where they are wanted.
+    notes: Option<Notes>,
     /// Where the same addresses are asked for again and again.
     memory: Option<BinaryMemory>,
 }
@@ -65,11 +80,13 @@ impl DsoSymbols {
         spec: DsoSpec,
         config: Arc<SymbolizerConfig>,
         source: Source,
+        load: Load,
         memory: Option<BinaryMemory>,
     ) -> DsoSymbols {
         let debug = Mutex::new(Debug::Unloaded);
-        let (table, unwind) = (OnceLock::new(), OnceLock::new());
-        DsoSymbols { spec, config, source, table, unwind, debug, memory }
+        let notes = config.notes.then(Notes::default);
+        let (table, unwind, beside) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        DsoSymbols { spec, config, source, table, unwind, debug, beside, load, notes, memory }
     }
 
     /// Which binary this is.
@@ -89,24 +106,24 @@ impl DsoSymbols {
     pub fn elf(&self) -> Option<&ElfImage> {
         match &self.source {
             Source::Elf(image) => Some(image),
+            Source::Embedded(..) => self.beside().elf(),
             _ => None,
         }
     }
 
-    /// The stated address of the byte at `offset` of the file.
-    pub fn svma_of(&self, offset: FileOffset) -> Option<Svma> {
-        self.elf()?.svma_of(offset)
+    /// The binary's own file, though the recording carries names of it.
+    pub(crate) fn beside(&self) -> &DsoSymbols {
+        self.beside.get_or_init(|| {
+            let spec = DsoSpec { embedded: None, ..self.spec.clone() };
+            let source = (self.load)(&self.config, &spec);
+            let config = SymbolizerConfig { notes: false, ..(*self.config).clone() };
+            Box::new(DsoSymbols::new(spec, Arc::new(config), source, self.load, None))
+        })
     }
 
-    /// Distance that the loader added to stated addresses, given one mapping of the file.
-    pub fn bias_of_mapping(
-        &self,
-        start: Avma,
-        offset: FileOffset,
-        size_bytes: u64,
-    ) -> Option<Bias> {
-        let svma = self.elf()?.svma_of_mapping(offset, size_bytes)?;
-        Some(Bias::between(start, svma))
+    /// The answers so far.
+    pub(crate) fn notes(&self) -> Option<&Notes> {
+        self.notes.as_ref()
     }
 
     /// The binary's sections for the unwinder.
@@ -122,6 +139,7 @@ impl DsoSymbols {
             Source::Table(table, Bias(0)) if arch == Arch::X86_64 => {
                 perf_map::trampolines(table).collect()
             }
+            Source::Embedded(..) => return self.beside().jit_unwind_info(arch),
             _ => Vec::new(),
         };
         (!pieces.is_empty()).then(|| ModuleUnwindInfo::jitted(arch, pieces))
@@ -130,6 +148,22 @@ impl DsoSymbols {
     /// The range of the function at an address that no symbol covers, as call frame information has it. Nothing
     /// where code is named otherwise, and for linkage tables, which are one entry for many functions.
     pub fn unnamed_function(&self, address: Svma) -> Option<Range<Svma>> {
+        let found = match &self.source {
+            Source::Embedded(names, number) => {
+                let binary = names.binary(*number)?;
+                let is_noted = names.resolve(binary, address).is_some();
+                let asked = || (!is_noted).then(|| self.beside().unnamed_function(address));
+                binary.unnamed_function(address).or_else(|| asked().flatten())
+            }
+            _ => self.find_unnamed(address),
+        };
+        if let (Some(notes), Some(range)) = (&self.notes, &found) {
+            notes.unnamed(range);
+        }
+        found
+    }
+
+    fn find_unnamed(&self, address: Svma) -> Option<Range<Svma>> {
         let image = self.elf()?;
         let is_plt = image.plt_sections().any(|section| {
             address.0.checked_sub(section.svma).is_some_and(|offset| offset < section.size)
@@ -142,6 +176,7 @@ impl DsoSymbols {
     pub fn locate_jit(&self, avma: Avma, time: TimestampNs) -> Option<FileOffset> {
         match &self.source {
             Source::JitDump(dump) => dump.locate(avma, time),
+            Source::Embedded(names, number) => names.binary(*number)?.places.locate(avma, time),
             _ => None,
         }
     }
@@ -163,10 +198,16 @@ impl DsoSymbols {
 
     /// The same with inlined functions and lines, whether or not they are on.
     pub fn resolve_in_full(&self, address: Svma) -> Resolution {
-        self.resolve_with(address, Detail { inlines: true, lines: true })
+        self.resolve_with(address, Detail::FULL)
     }
 
     fn resolve_with(&self, address: Svma, detail: Detail) -> Resolution {
+        let Some(notes) = &self.notes else { return self.look_up(address, detail) };
+        let full = notes.resolution(address, || self.look_up(address, Detail::FULL));
+        full.reduced(detail.inlines, detail.lines)
+    }
+
+    fn look_up(&self, address: Svma, detail: Detail) -> Resolution {
         match &self.source {
             Source::Elf(image) => self.resolve_in_elf(image, address, detail),
             Source::Table(table, bias) => {
@@ -181,6 +222,7 @@ impl DsoSymbols {
                 }
             }
             Source::JitDump(dump) => self.resolve_in_jitdump(dump, address, detail),
+            Source::Embedded(names, number) => self.resolve_in_own(names, *number, address, detail),
             Source::Absent(reason) => Resolution::absent(reason.clone()),
         }
     }
@@ -224,12 +266,50 @@ impl DsoSymbols {
         }
     }
 
+    /// As the recording's own names have it, or else the binary.
+    fn resolve_in_own(
+        &self,
+        names: &EmbeddedNames,
+        number: u32,
+        address: Svma,
+        detail: Detail,
+    ) -> Resolution {
+        let Some(binary) = names.binary(number) else {
+            return Resolution::absent(Reason::OutsideSymbols);
+        };
+        if let Some(found) = names.resolve(binary, address) {
+            return self.readable(found).reduced(detail.inlines, detail.lines);
+        }
+        if self.beside().reason().is_none() {
+            return self.beside().look_up(address, detail);
+        }
+        match names.function(binary, address) {
+            Some(function) => {
+                self.readable(Resolution { function: Some(function), ..Resolution::default() })
+            }
+            None => Resolution::absent(Reason::OutsideSymbols),
+        }
+    }
+
+    /// The same with names as they are shown.
+    fn readable(&self, mut found: Resolution) -> Resolution {
+        if let Some(function) = &mut found.function
+            && function.source != SymbolSource::JitDump
+        {
+            (function.name, function.raw) = self.names(function.raw.as_bytes());
+        }
+        for inlined in &mut found.inlined {
+            (inlined.name, inlined.raw) = self.names(inlined.raw.as_bytes());
+        }
+        found
+    }
+
     /// The table of symbols, for tools that list or search it.
     pub fn symbol_table(&self) -> Option<&SymbolTable> {
         match &self.source {
             Source::Elf(image) => Some(self.symbol_table_of(image)),
             Source::Table(table, _) => Some(table),
-            Source::JitDump(_) | Source::Absent(_) => None,
+            Source::JitDump(_) | Source::Embedded(..) | Source::Absent(_) => None,
         }
     }
 
@@ -288,6 +368,9 @@ impl DsoSymbols {
     /// Files with units of the binary (split DWARF) that look-ups did not find. Inlined functions of these units
     /// have no names.
     pub fn missing_units(&self) -> MissingUnits {
+        if let Source::Embedded(names, number) = &self.source {
+            return names.binary(*number).map(|it| it.missing_units.clone()).unwrap_or_default();
+        }
         match &*self.debug.lock().unwrap_or_else(PoisonError::into_inner) {
             Debug::Loaded(info) => info.missing_units(),
             Debug::Released(missing) => missing.clone(),
@@ -298,6 +381,9 @@ impl DsoSymbols {
     /// Frees the parsed debug information. It grows with the number of compilation units that were
     /// looked into; a report that is done with a binary calls this.
     pub fn release_debug_info(&self) {
+        if let Some(beside) = self.beside.get() {
+            beside.release_debug_info();
+        }
         let mut debug = self.debug.lock().unwrap_or_else(PoisonError::into_inner);
         if let Debug::Loaded(info) = &*debug {
             *debug = Debug::Released(info.missing_units());

@@ -43,6 +43,8 @@ pub struct DsoSpec {
     pub pids: Vec<Pid>,
     /// When the process of a perf-map began, if the recording saw that: an older file is not used.
     pub process_began: Option<SystemTime>,
+    /// Its number among the names that the recording carries itself.
+    pub embedded: Option<u32>,
 }
 
 impl DsoSpec {
@@ -60,6 +62,7 @@ impl DsoSpec {
             identity: FileIdentity::default(),
             pids: Vec::new(),
             process_began: None,
+            embedded: None,
         }
     }
 }

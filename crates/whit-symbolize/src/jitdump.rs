@@ -11,6 +11,7 @@ use whit_sys::MappedFile;
 use whit_types::{Avma, FileOffset, TimestampNs};
 use whit_unwind::{Bytes, JitPiece};
 
+use crate::jit_places::{JitPlace, JitPlaces};
 use crate::reason::Reason;
 
 /// "JiTD" as the writer's byte order has it.
@@ -28,12 +29,6 @@ const JIT_CODE_DEBUG_INFO: u32 = 2;
 const JIT_CODE_CLOSE: u32 = 3;
 const JIT_CODE_UNWINDING_INFO: u32 = 4;
 
-/// Code is found by the 64 KiB blocks that it lies in.
-const BLOCK_SHIFT: u32 = 16;
-
-/// Blocks that one piece of code may cover; interpreters write some, of a few MiB.
-const MAX_BLOCKS_PER_CODE: u64 = 1 << 14;
-
 /// Records that are taken in.
 const MAX_RECORDS: usize = 1 << 24;
 
@@ -50,15 +45,6 @@ struct Code {
     lines: Option<u64>,
     /// Where its `.eh_frame` stands in the file, if it has one.
     eh_frame: Option<Range<u64>>,
-}
-
-/// Code at an address from some time on.
-#[derive(Clone, Copy, Debug)]
-struct Placement {
-    from: TimestampNs,
-    start: u64,
-    size: u64,
-    code: u32,
 }
 
 /// Unwinding information of code at an address.
@@ -97,8 +83,7 @@ pub struct JitSymbol {
 pub struct JitDump {
     bytes: Bytes,
     codes: Vec<Code>,
-    /// Per block, the code in it, in the order of the file, which is that of time.
-    blocks: FxHashMap<u64, Vec<Placement>>,
+    pub(crate) places: JitPlaces,
     /// In the order of the file.
     unwinding: Vec<Unwinding>,
 }
@@ -128,7 +113,7 @@ impl JitDump {
         let mut dump = JitDump {
             bytes: bytes.clone(),
             codes: Vec::new(),
-            blocks: FxHashMap::default(),
+            places: JitPlaces::default(),
             unwinding: Vec::new(),
         };
         dump.index(&bytes, size as usize);
@@ -196,7 +181,7 @@ impl JitDump {
         by_index.insert(index, code);
         // A writer that knows no address apart from the code's gives zero.
         let start = if vma == 0 { address } else { vma };
-        self.place(Placement { from: record.time, start, size: size.min(available as u64), code });
+        self.place(code, record.time, start, size.min(available as u64));
         Some(())
     }
 
@@ -205,32 +190,22 @@ impl JitDump {
         let (start, index) = (fields.u64(40)?, fields.u64(56)?);
         let code = *by_index.get(&index)?;
         let size = fields.u64(48)?.min(self.codes[code as usize].size);
-        self.place(Placement { from: record.time, start, size, code });
+        self.place(code, record.time, start, size);
         Some(())
     }
 
-    fn place(&mut self, placement: Placement) {
-        let Placement { start, size, code, .. } = placement;
-        if let Some(eh_frame) = self.codes[code as usize].eh_frame.clone() {
+    fn place(&mut self, code: u32, from: TimestampNs, start: u64, size: u64) {
+        let code = &self.codes[code as usize];
+        if let Some(eh_frame) = code.eh_frame.clone() {
             self.unwinding.push(Unwinding { start, size, eh_frame });
         }
-        let Some(last) = placement.size.checked_sub(1) else { return };
-        let Some(last) = placement.start.checked_add(last) else { return };
-        let (first, last) = (placement.start >> BLOCK_SHIFT, last >> BLOCK_SHIFT);
-        for block in first..=last.min(first + MAX_BLOCKS_PER_CODE) {
-            self.blocks.entry(block).or_default().push(placement);
-        }
+        self.places.push(JitPlace { from, start, size, offset: code.offset });
     }
 
     /// Where in the file the instruction stands that was at `avma` at `time`: the code that was
     /// written there last before. Code that was written without a time counts from the start.
     pub fn locate(&self, avma: Avma, time: TimestampNs) -> Option<FileOffset> {
-        let placements = self.blocks.get(&(avma.0 >> BLOCK_SHIFT))?;
-        let (placement, at) = placements.iter().rev().find_map(|placement| {
-            let at = avma.0.checked_sub(placement.start)?;
-            (placement.from <= time && at < placement.size).then_some((placement, at))
-        })?;
-        Some(FileOffset(self.codes[placement.code as usize].offset + at))
+        self.places.locate(avma, time)
     }
 
     /// Name and line of the instruction that stands at `offset` of the file.

@@ -37,25 +37,30 @@ pub(crate) fn load(config: &KernelConfig, dirs: &DebugDirs) -> Source {
         };
     };
     let mut failure = Reason::OtherKernel { recorded };
-    if running_build_id() == Some(recorded) {
-        match from_running_list(config) {
-            Source::Absent(reason) => failure = reason,
-            found => return found,
+    // Another start of the machine may have moved the same kernel. A list of the recorded start has its modules too.
+    let mut moved = None;
+    let running = running_build_id() == Some(recorded);
+    let running = running.then(|| read_running_list(config)).into_iter();
+    let copies = copies_of_list(dirs, recorded).into_iter();
+    let copies = copies.map(read_list);
+    for (list, is_running) in
+        running.map(|list| (list, true)).chain(copies.map(|copy| (copy, false)))
+    {
+        match list.and_then(|(text, path)| placed(text, &path, config)) {
+            Ok((table, Bias(0))) => return table_of(table, Bias(0)),
+            Ok((table, bias)) => moved = moved.or(Some((table, bias))),
+            Err(reason) if is_running => failure = reason,
+            Err(_) => {}
         }
     }
-    let copies = copies_of_list(dirs, recorded);
-    if let Some(found) = copies.iter().map(|path| from_list(path)).find(is_present) {
-        return found;
+    if let Some((table, bias)) = moved {
+        return table_of(table.without_modules(), bias);
     }
     let image = DsoSpec::new(DsoKind::Elf, PathBuf::from("/boot/vmlinux"));
     match dirs.open_recorded(&DsoSpec { build_id: Some(recorded), ..image }) {
         Ok(image) => from_opened_image(&image, config),
         Err(_) => Source::Absent(failure),
     }
-}
-
-fn is_present(source: &Source) -> bool {
-    !matches!(source, Source::Absent(_))
 }
 
 fn copies_of_list(dirs: &DebugDirs, recorded: BuildId) -> Vec<PathBuf> {
@@ -68,6 +73,38 @@ fn copies_of_list(dirs: &DebugDirs, recorded: BuildId) -> Vec<PathBuf> {
 
 fn from_list(path: &Path) -> Source {
     from_table(SymbolTable::from_kallsyms(path))
+}
+
+fn table_of(table: SymbolTable, bias: Bias) -> Source {
+    Source::Table(Arc::new(table), bias)
+}
+
+fn read_running_list(config: &KernelConfig) -> Result<(Vec<u8>, PathBuf), Reason> {
+    let path = Path::new(RunningList::PATH);
+    let text = match &config.running_list {
+        Some(RunningList(file)) => read_reopened(path, file, MAX_LIST_BYTES)?,
+        None => read_limited(path, MAX_LIST_BYTES)?,
+    };
+    Ok((text, path.to_owned()))
+}
+
+fn read_list(path: PathBuf) -> Result<(Vec<u8>, PathBuf), Reason> {
+    Ok((read_limited(&path, MAX_LIST_BYTES)?, path))
+}
+
+/// The symbols of a list, and how far the recorded kernel lies from them.
+fn placed(
+    text: Vec<u8>,
+    path: &Path,
+    config: &KernelConfig,
+) -> Result<(SymbolTable, Bias), Reason> {
+    let bias = config.reference.as_ref().and_then(|(name, actual)| {
+        let listed = address_in_list(&text, name).filter(|listed| *listed != 0)?;
+        Some(Bias::between(*actual, Svma(listed)))
+    });
+    let hidden = || Reason::KallsymsHidden { path: path.into() };
+    let table = SymbolTable::parse_kallsyms(text.into()).ok_or_else(hidden)?;
+    Ok((table, bias.unwrap_or_default()))
 }
 
 fn from_running_list(config: &KernelConfig) -> Source {
@@ -127,14 +164,10 @@ pub(crate) fn stated_address(image: &ElfImage, name: &str) -> Option<Svma> {
 
 /// The address of a symbol in the running kernel's list.
 pub(crate) fn running_address(config: &KernelConfig, name: &str) -> Result<Option<Avma>, Reason> {
-    let path = Path::new(RunningList::PATH);
-    let text = match &config.running_list {
-        Some(RunningList(file)) => read_reopened(path, file, MAX_LIST_BYTES)?,
-        None => read_limited(path, MAX_LIST_BYTES)?,
-    };
+    let (text, path) = read_running_list(config)?;
     match address_in_list(&text, name) {
         // The kernel hides its addresses so.
-        Some(0) => Err(Reason::KallsymsHidden { path: path.into() }),
+        Some(0) => Err(Reason::KallsymsHidden { path: path.as_path().into() }),
         found => Ok(found.map(Avma)),
     }
 }
@@ -192,6 +225,28 @@ mod tests {
         let Source::Absent(reason) = load(&config, &DebugDirs::none()) else { panic!() };
         assert_eq!(reason, Reason::OtherRelease { release: "2.6.32-golden".into() });
         assert!(reason.to_string().contains("--kallsyms"));
+    }
+
+    #[test]
+    fn a_list_of_another_start_names_the_kernel_without_its_modules() {
+        let cache = tempfile::tempdir().unwrap();
+        let id = BuildId::new(&[0xab; 20]).unwrap();
+        let copy = cache.path().join("[kernel.kallsyms]").join(id.to_string());
+        std::fs::create_dir_all(&copy).unwrap();
+        let list = "1000 T _text\n1100 T first\n1200 T second\n9000 t driver\t[module]\n";
+        std::fs::write(copy.join("kallsyms"), list).unwrap();
+        let dirs = DebugDirs::with_cache(Some(cache.path().to_owned()));
+        let name = |text_at: u64, address: u64| {
+            let reference = Some(("_text".to_owned(), Avma(text_at)));
+            let config = KernelConfig { build_id: Some(id), reference, ..KernelConfig::default() };
+            let Source::Table(table, bias) = load(&config, &dirs) else { panic!() };
+            let found = table.find(bias.to_svma(Avma(address)));
+            found.map(|found| String::from_utf8(found.name.to_vec()).unwrap())
+        };
+        assert_eq!(name(0x1000, 0x1110).as_deref(), Some("first"));
+        assert_eq!(name(0x1000, 0x9000).as_deref(), Some("driver"));
+        assert_eq!(name(0x51000, 0x51110).as_deref(), Some("first"));
+        assert_eq!(name(0x51000, 0x59000), None);
     }
 
     proptest! {

@@ -17,7 +17,7 @@ use whit_types::{Avma, BuildId, InstructionSet};
 use whit_unwind::{Bias, Bytes};
 
 use crate::config::SymbolizerConfig;
-use crate::dso::{DsoSymbols, Source};
+use crate::dso::{DsoSymbols, Load, Source};
 use crate::dso_spec::{DsoKind, DsoSpec};
 use crate::kernel::{running_address, running_build_id, stated_address};
 use crate::kernel_config::KernelConfig;
@@ -107,7 +107,9 @@ impl KernelCode {
         };
         let bias = config.kernel.reference.as_ref().and_then(stated).unwrap_or_default();
         let spec = DsoSpec::new(DsoKind::Elf, image.path().to_path_buf());
-        let symbols = DsoSymbols::new(spec, config.clone(), Source::Elf(image), None);
+        // Nothing else is looked for.
+        let load: Load = |_, _| Source::Absent(Reason::OutsideSymbols);
+        let symbols = DsoSymbols::new(spec, config.clone(), Source::Elf(image), load, None);
         KernelCode(Code::Image(Box::new(symbols), bias))
     }
 

@@ -119,6 +119,13 @@ pub enum Reason {
     VdsoUnknown,
     /// Memory that no file or JIT compiler stands behind.
     NotCode,
+    /// As the recording itself has it: the reason on the machine that wrote its names.
+    Recorded {
+        /// The reason in words.
+        text: Arc<str>,
+        /// The file was not opened.
+        unopened: bool,
+    },
 }
 
 impl Reason {
@@ -139,6 +146,7 @@ impl Reason {
                 | Reason::OtherNamespace { .. }
                 | Reason::Unreadable { .. }
                 | Reason::BuildIdDiffers { .. }
+                | Reason::Recorded { unopened: true, .. }
         )
     }
 
@@ -247,6 +255,7 @@ impl fmt::Display for Reason {
             ),
             Reason::VdsoUnknown => f.write_str("the recorded vdso is not this kernel's"),
             Reason::NotCode => f.write_str("memory without a file"),
+            Reason::Recorded { text, .. } => f.write_str(text),
         }
     }
 }

@@ -58,6 +58,22 @@ impl Resolution {
         Resolution { reason: Some(reason), ..Resolution::default() }
     }
 
+    /// Only the part that is wanted. The line without inlined functions is that of the address, wherever the code
+    /// came from.
+    pub(crate) fn reduced(mut self, inlines: bool, lines: bool) -> Resolution {
+        if !inlines {
+            self.location = self.innermost_location().cloned();
+            self.inlined.clear();
+        }
+        if !lines {
+            self.location = None;
+            for frame in &mut self.inlined {
+                (frame.location, frame.call_site) = (None, None);
+            }
+        }
+        self
+    }
+
     /// The source line that was executing, in whichever function that was.
     pub fn innermost_location(&self) -> Option<&SourceLocation> {
         self.inlined.last().map_or(self.location.as_ref(), |frame| frame.location.as_ref())

@@ -147,6 +147,12 @@ impl SymbolTable {
         self.modules = modules;
     }
 
+    /// The kernel's own symbols: modules move on their own.
+    pub(crate) fn without_modules(mut self) -> SymbolTable {
+        self.symbols.retain(|symbol| symbol.module == 0);
+        self
+    }
+
     /// Adds the symbols of one table of a file, fixes their ends and drops all but one of each group
     /// of aliases. perf does this once for `.symtab` and then once more for `.dynsym`.
     pub(crate) fn merge(&mut self, symbols: Vec<Symbol>) {

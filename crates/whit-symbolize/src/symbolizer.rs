@@ -12,6 +12,7 @@ use crate::companion::{PROC, sees_other_files};
 use crate::config::SymbolizerConfig;
 use crate::dso::{DsoSymbols, Source};
 use crate::dso_spec::{DsoKind, DsoSpec};
+use crate::embedded::{BinaryKey, EmbeddedNames};
 use crate::jitdump::JitDump;
 use crate::kernel;
 use crate::kernel_code::{KernelCode, NoKernelCode};
@@ -53,9 +54,9 @@ impl Symbolizer {
         };
         let spec = DsoSpec { pids: spec.pids.clone(), ..key };
         let load = || {
-            let source = self.load(&spec);
+            let source = load_noted(&self.config, &spec);
             let memory = self.remembered.as_ref().map(Remembered::of_binary);
-            Arc::new(DsoSymbols::new(spec.clone(), self.config.clone(), source, memory))
+            Arc::new(DsoSymbols::new(spec.clone(), self.config.clone(), source, load, memory))
         };
         slot.get_or_init(load).clone()
     }
@@ -78,6 +79,17 @@ impl Symbolizer {
         let key = self.key(spec);
         self.opened.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
         self.open(spec)
+    }
+
+    /// The names that the recording carries itself.
+    pub fn own_names(&self) -> Option<&EmbeddedNames> {
+        self.config.embedded.as_deref()
+    }
+
+    /// The symbols of a binary, if somebody has opened it.
+    pub fn opened(&self, spec: &DsoSpec) -> Option<Arc<DsoSymbols>> {
+        let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        opened.get(&self.key(spec))?.get().cloned()
     }
 
     /// The code of the recorded kernel.
@@ -106,6 +118,10 @@ impl Symbolizer {
             DsoKind::PerfMap => (key.path, key.build_id) = (PathBuf::new(), None),
             DsoKind::Elf | DsoKind::JitDump | DsoKind::Unknown => {}
         }
+        if key.kind == DsoKind::Kernel {
+            let names = self.config.embedded.as_ref();
+            key.embedded = names.and_then(|names| names.find(&BinaryKey::kernel()));
+        }
         match spec.kind {
             DsoKind::PerfMap => key.pids.truncate(1),
             DsoKind::Elf | DsoKind::JitDump if spec.build_id.is_none() => {
@@ -115,63 +131,83 @@ impl Symbolizer {
         }
         key
     }
+}
 
-    fn load(&self, spec: &DsoSpec) -> Source {
-        let config = &self.config;
-        let result = match spec.kind {
-            DsoKind::Elf => config.debug_dirs.open_recorded(spec).map(Source::Elf),
-            DsoKind::Vdso => self.load_vdso(spec).map(Source::Elf),
-            DsoKind::Kernel | DsoKind::KernelModule => {
-                let kernel = KernelConfig { build_id: spec.build_id, ..config.kernel.clone() };
-                Ok(kernel::load(&kernel, &config.debug_dirs))
-            }
-            DsoKind::PerfMap => self.load_perf_map(spec),
-            DsoKind::JitDump => self.load_jitdump(spec).map(Source::JitDump),
-            DsoKind::Unknown => Err(Reason::NotCode),
-        };
-        result.unwrap_or_else(Source::Absent)
+/// The names that the recording carries itself, or else those of the binary.
+fn load_noted(config: &SymbolizerConfig, spec: &DsoSpec) -> Source {
+    // The user names other files.
+    let is_overridden = match spec.kind {
+        DsoKind::Kernel | DsoKind::KernelModule => {
+            config.kernel.vmlinux.is_some() || config.kernel.kallsyms.is_some()
+        }
+        _ => config.debug_dirs.symfs.is_some(),
+    };
+    let own = config.embedded.as_ref().zip(spec.embedded).filter(|_| !is_overridden);
+    let Some((names, number)) = own else { return load(config, spec) };
+    let reason = names.binary(number).and_then(|binary| binary.reason.clone());
+    let Some(reason) = reason else { return Source::Embedded(names.clone(), number) };
+    // The binary may be at hand by now. Without a build id nothing would tell it from another.
+    match load(config, spec) {
+        Source::Absent(_) => Source::Absent(reason),
+        _ if spec.build_id.is_none() => Source::Absent(reason),
+        found => found,
     }
+}
 
-    fn load_vdso(&self, spec: &DsoSpec) -> Result<ElfImage, Reason> {
-        let given = self.config.vdso.clone().map(|image| ElfImage::from_bytes(&spec.path, image));
-        match (given, spec.build_id) {
-            (Some(Ok(image)), Some(recorded)) if image.build_id() == Some(recorded) => Ok(image),
-            (Some(image), None) => Ok(image?),
-            (_, Some(recorded)) => {
-                let cached = self.config.debug_dirs.cached(recorded, "vdso");
-                let image = cached.and_then(|path| ElfImage::open(&path).ok());
-                image.ok_or(Reason::VdsoUnknown)
-            }
-            (None, None) => Err(Reason::VdsoUnknown),
+/// The symbols of a binary itself.
+fn load(config: &SymbolizerConfig, spec: &DsoSpec) -> Source {
+    let result = match spec.kind {
+        DsoKind::Elf => config.debug_dirs.open_recorded(spec).map(Source::Elf),
+        DsoKind::Vdso => load_vdso(config, spec).map(Source::Elf),
+        DsoKind::Kernel | DsoKind::KernelModule => {
+            let kernel = KernelConfig { build_id: spec.build_id, ..config.kernel.clone() };
+            Ok(kernel::load(&kernel, &config.debug_dirs))
+        }
+        DsoKind::PerfMap => load_perf_map(config, spec),
+        DsoKind::JitDump => load_jitdump(config, spec).map(Source::JitDump),
+        DsoKind::Unknown => Err(Reason::NotCode),
+    };
+    result.unwrap_or_else(Source::Absent)
+}
+
+fn load_vdso(config: &SymbolizerConfig, spec: &DsoSpec) -> Result<ElfImage, Reason> {
+    let given = config.vdso.clone().map(|image| ElfImage::from_bytes(&spec.path, image));
+    match (given, spec.build_id) {
+        (Some(Ok(image)), Some(recorded)) if image.build_id() == Some(recorded) => Ok(image),
+        (Some(image), None) => Ok(image?),
+        (_, Some(recorded)) => {
+            let cached = config.debug_dirs.cached(recorded, "vdso");
+            let image = cached.and_then(|path| ElfImage::open(&path).ok());
+            image.ok_or(Reason::VdsoUnknown)
+        }
+        (None, None) => Err(Reason::VdsoUnknown),
+    }
+}
+
+/// For a process with mounts of its own, its file.
+fn load_jitdump(config: &SymbolizerConfig, spec: &DsoSpec) -> Result<JitDump, Reason> {
+    let dirs = &config.debug_dirs;
+    let elsewhere = spec.pids.iter().find(|pid| dirs.symfs.is_none() && sees_other_files(**pid));
+    let path = dirs.in_symfs(&spec.path);
+    let file = match elsewhere {
+        Some(pid) => open_as_seen_by(Path::new(PROC), pid.0, &path),
+        None => open_regular(&path),
+    };
+    let file = file.map_err(|errno| Reason::from_io(&path, &errno.into()))?;
+    JitDump::from_file(&path, &file)
+}
+
+fn load_perf_map(config: &SymbolizerConfig, spec: &DsoSpec) -> Result<Source, Reason> {
+    let pid = spec.pids.first().copied().unwrap_or(Pid(-1));
+    let mut failure = Reason::NoJitNames { pid };
+    let until_ns = spec.identity.recorded_until_ns;
+    let writer = PerfMapWriter::of(pid, spec.process_began, until_ns);
+    for place in perf_map::places(pid, &config.perf_map_dirs, writer) {
+        match place.read() {
+            Ok(table) => return Ok(Source::Table(Arc::new(table), Bias(0))),
+            Err(Reason::FileMissing { .. }) => {}
+            Err(reason) => failure = reason,
         }
     }
-
-    /// For a process with mounts of its own, its file.
-    fn load_jitdump(&self, spec: &DsoSpec) -> Result<JitDump, Reason> {
-        let dirs = &self.config.debug_dirs;
-        let elsewhere =
-            spec.pids.iter().find(|pid| dirs.symfs.is_none() && sees_other_files(**pid));
-        let path = dirs.in_symfs(&spec.path);
-        let file = match elsewhere {
-            Some(pid) => open_as_seen_by(Path::new(PROC), pid.0, &path),
-            None => open_regular(&path),
-        };
-        let file = file.map_err(|errno| Reason::from_io(&path, &errno.into()))?;
-        JitDump::from_file(&path, &file)
-    }
-
-    fn load_perf_map(&self, spec: &DsoSpec) -> Result<Source, Reason> {
-        let pid = spec.pids.first().copied().unwrap_or(Pid(-1));
-        let mut failure = Reason::NoJitNames { pid };
-        let until_ns = spec.identity.recorded_until_ns;
-        let writer = PerfMapWriter::of(pid, spec.process_began, until_ns);
-        for place in perf_map::places(pid, &self.config.perf_map_dirs, writer) {
-            match place.read() {
-                Ok(table) => return Ok(Source::Table(Arc::new(table), Bias(0))),
-                Err(Reason::FileMissing { .. }) => {}
-                Err(reason) => failure = reason,
-            }
-        }
-        Err(failure)
-    }
+    Err(failure)
 }

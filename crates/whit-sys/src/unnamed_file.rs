@@ -24,12 +24,12 @@ impl UnnamedFile {
         if !Path::new(OPEN_FILES).exists() {
             return Err(Errno::OPNOTSUPP);
         }
-        let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         let file = rustix::fs::open(directory, flags, Mode::from_raw_mode(0o666))?;
         Ok(UnnamedFile(file.into()))
     }
 
-    /// To write into.
+    /// To write into, and to read again.
     pub fn file(&mut self) -> &mut File {
         &mut self.0
     }

@@ -86,6 +86,10 @@ fn line(warning: &Warning) -> String {
                 names.join(", ")
             )
         }
+        Warning::OwnNames(defect) => format!(
+            "the names that the recording carries are not used, since {defect}: names come from this machine's \
+             binaries"
+        ),
         Warning::NoSymbols { binary, reason } => {
             format!("no symbols for {}: {reason}", binary.exact())
         }

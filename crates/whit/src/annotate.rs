@@ -188,7 +188,7 @@ impl AnnotateArgs {
             chosen.into_iter().map(|one| self.take_apart(one, &finder)).collect();
         let annotated = Annotated { profile: &profile, weights: &weights, functions: &functions };
         let mut sources = Sources::new(self.source_place());
-        self.print(&annotated, wanted.event, &mut sources)?;
+        self.print(&annotated, wanted.event, &finder, &mut sources)?;
         self.tell_missing(&sources);
         self.tell_problems(&annotated).map(Some)
     }
@@ -317,6 +317,7 @@ impl AnnotateArgs {
         &self,
         annotated: &Annotated<'_>,
         event: Option<EventId>,
+        finder: &CodeFinder,
         sources: &mut Sources,
     ) -> Result<()> {
         let options = AnnotateOptions {
@@ -336,7 +337,9 @@ impl AnnotateArgs {
             colour: self.terminal.colour(),
         };
         let mut out = self.width.fit(self.terminal.output(), !self.json);
-        let mut line_text = |line: &_| sources.text(line);
+        // Files below another root are wanted as they are there.
+        let own = |line: &_| self.prefix.is_none().then(|| finder.own_line(line)).flatten();
+        let mut line_text = |line: &_| own(line).or_else(|| sources.text(line));
         if self.json {
             write_json(&mut out, annotated, &options, &mut line_text)?;
             writeln!(out)?;

@@ -46,6 +46,11 @@ fn percent(text: &str) -> Result<f64, &'static str> {
 }
 
 impl DebuginfodArgs {
+    /// No server is asked.
+    pub(crate) fn none() -> DebuginfodArgs {
+        DebuginfodArgs { debuginfod: None, no_debuginfod: true, debuginfod_limit: 100.0 }
+    }
+
     /// Whether the user asks for fetches in this command.
     pub(crate) fn is_given(&self) -> bool {
         self.debuginfod.is_some()

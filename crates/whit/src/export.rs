@@ -10,6 +10,7 @@ pub(crate) use profile::firefox;
 use std::path::PathBuf;
 use whit_export::Format;
 
+mod archive;
 mod chains;
 mod destination;
 pub(crate) mod parquet;
@@ -45,19 +46,39 @@ fn not_of_chains() -> impl Iterator<Item = &'static str> {
     OF_PROFILES.into_iter().filter(|option| !OF_CHAINS.contains(option))
 }
 
+/// Options that leave samples out, or change names: an archive has all.
+const NOT_OF_ARCHIVES: [&str; 10] = [
+    "samples",
+    "pid",
+    "tid",
+    "cpu",
+    "cgroup",
+    "time",
+    "inline",
+    "no_inline",
+    "demangle",
+    "no_demangle",
+];
+
 /// Options that leave samples out, and where one file goes; a dataset has all samples.
 const NOT_OF_DATASETS: [&str; 7] = ["samples", "pid", "tid", "cpu", "cgroup", "time", "output"];
+
+/// Within 80 columns.
+const USAGE: &str = "\
+whit export [OPTIONS] <--format <FORMAT>|--perf|--chains|--archive|
+                          --parquet <DIR>>";
 
 const EXAMPLES: &str = "\
 Examples:
   whit export --format=pprof -o cpu.pb.gz
   whit export --chains -i dumps.data -o small.data
+  whit export --archive -o archive.data
   whit export --parquet lake -i monday.data -i tuesday.data
   whit query --dataset lake -c 'SELECT host, samples FROM recording'";
 
 /// Arguments of `whit export`.
 #[derive(clap::Args, Debug)]
-#[command(after_help = EXAMPLES, group = clap::ArgGroup::new("form").args(["format", "perf", "chains", "parquet"]).required(true))]
+#[command(after_help = EXAMPLES, override_usage = USAGE, group = clap::ArgGroup::new("form").args(["format", "perf", "chains", "archive", "parquet"]).required(true))]
 pub(crate) struct ExportArgs {
     #[command(flatten)]
     input: InputArgs,
@@ -71,10 +92,15 @@ pub(crate) struct ExportArgs {
     /// Write a recording for stock perf whose stack dumps are call chains: unwound once, and much smaller
     #[arg(long, conflicts_with_all = not_of_chains(), help_heading = heading::OUTPUT)]
     chains: bool,
+    /// Write a recording with the names of its frames, which reads the same without the binaries: for another
+    /// machine. Stack dumps are call chains there
+    #[arg(long, conflicts_with_all = NOT_OF_ARCHIVES, help_heading = heading::OUTPUT)]
+    archive: bool,
     /// Add the tables of recordings to this dataset: Parquet files by host and date (docs/tables.md)
     #[arg(long, value_name = "DIR", conflicts_with_all = NOT_OF_DATASETS, help_heading = heading::OUTPUT)]
     parquet: Option<PathBuf>,
-    /// Output file, or '-' for standard output; with --perf or --chains a directory if the recording is a directory
+    /// Output file, or '-' for standard output; with --perf or --chains a directory if the
+    /// recording is a directory
     #[arg(short = 'o', long, value_name = "FILE", required_unless_present = "parquet", help_heading = heading::OUTPUT)]
     output: Option<PathBuf>,
     /// Replace an existing output; in a dataset write a recording again that is there
@@ -99,6 +125,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<u8> {
     destination::check(&recording, output, args.force)?;
     match args.format {
         Some(format) => profile::run(args, format, &recording, output),
+        None if args.archive => archive::run(args, &recording, output),
         None if args.chains => chains::run(args, &recording, output),
         None => perf::run(&recording, output),
     }

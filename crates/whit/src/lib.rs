@@ -28,6 +28,7 @@ mod list;
 mod locks;
 mod message;
 mod output;
+mod own_names;
 mod page;
 mod perf_cache;
 mod privileges;

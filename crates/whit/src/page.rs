@@ -109,8 +109,9 @@ pub(crate) fn write_for_server(loaded: &Loaded, out: &mut dyn Write) -> Result<R
 
 fn hot_code(loaded: &Loaded) -> Option<HotCode> {
     let mut sources = Sources::new(Place::default());
-    let mut line_text = |line: &_| sources.text(line);
-    loaded.code.as_ref().map(|code| HotCode::new(&loaded.profile, code, &mut line_text))
+    let code = loaded.code.as_ref()?;
+    let mut line_text = |line: &_| code.own_line(line).or_else(|| sources.text(line));
+    Some(HotCode::new(&loaded.profile, code, &mut line_text))
 }
 
 fn content<'a>(loaded: &'a Loaded, code: Option<&'a HotCode>) -> Content<'a> {

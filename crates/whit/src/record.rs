@@ -2,6 +2,7 @@
 // Doc comments of options are the text of --help, where brackets are just brackets.
 #![allow(rustdoc::broken_intra_doc_links)]
 
+mod embed;
 mod events;
 mod names;
 mod off_cpu;
@@ -14,6 +15,7 @@ use crate::event_tables::EventTableArgs;
 use crate::heading;
 use crate::message;
 use crate::output;
+use crate::own_names::Extent;
 use crate::target_args::TargetArgs;
 use crate::unsupported_options::{Unsupported, UnsupportedArgs};
 use anyhow::{Context, Result};
@@ -293,6 +295,13 @@ pub(crate) struct RecordArgs {
     /// Remove the copies that were not used for the longest time when all have more bytes [default: 4G]
     #[arg(long, value_name = "SIZE", value_parser = parse::bytes, help_heading = heading::OUTPUT)]
     buildid_cache_size: Option<usize>,
+    /// When recording has ended, write the names of sampled functions and lines into the recording, which
+    /// reads the same without the binaries: of the sampled addresses (hot), or with the code of the functions
+    /// (all). Stack dumps become call chains
+    #[arg(long, value_name = "hot|all", num_args = 0..=1, require_equals = true,
+          default_missing_value = "hot", hide_possible_values = true, conflicts_with = "switch_output",
+          help_heading = heading::OUTPUT)]
+    embed_symbols: Option<Extent>,
     /// Do not record build ids
     #[arg(short = 'B', long, help_heading = heading::OUTPUT)]
     no_buildid: bool,
@@ -375,10 +384,12 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8> {
     let outcome = session::record(&options, &roots, &mut listener)?;
     let waits = args.off_cpu.then(|| off_cpu::append(&options.output, args.off_cpu_threshold()));
     let waits = waits.transpose()?;
+    let names = args.embed_symbols.and_then(|extent| embed::embed(&outcome, extent));
     if !args.quiet {
         message::answer(&outcome.summary);
         outcome.stacks.iter().for_each(message::answer);
         waits.iter().for_each(message::answer);
+        names.iter().for_each(message::answer);
         if args.verbose > 0 {
             outcome.stacks.iter().for_each(|stacks| message::answer(stacks.details()));
         }

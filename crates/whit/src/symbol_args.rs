@@ -13,6 +13,9 @@ use whit_profile::{LoadOptions, ThisMachine};
 use whit_symbolize::{DebugDirs, RunningList, SymbolizerConfig};
 use whit_types::{CpuId, CpuListError, Pid, Tid, parse_cpu_list};
 
+/// Frames of a call chain without `--max-stack`, as by perf.
+const DEFAULT_MAX_STACK: usize = 127;
+
 /// Which samples, and where symbols come from.
 #[derive(clap::Args, Debug)]
 pub(crate) struct LoadArgs {
@@ -40,7 +43,7 @@ pub(crate) struct LoadArgs {
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct SymbolArgs {
     /// Cut call chains after N frames
-    #[arg(long, value_name = "FRAMES", default_value_t = 127, help_heading = heading::SYMBOLS)]
+    #[arg(long, value_name = "FRAMES", default_value_t = DEFAULT_MAX_STACK, help_heading = heading::SYMBOLS)]
     max_stack: usize,
     /// Show inlined functions (the default)
     #[arg(long, overrides_with = "no_inline", help_heading = heading::SYMBOLS)]
@@ -138,6 +141,23 @@ impl LoadArgs {
 }
 
 impl SymbolArgs {
+    /// Without any option, and without servers.
+    pub(crate) fn of_this_machine(running_list: Option<RunningList>) -> SymbolArgs {
+        SymbolArgs {
+            max_stack: DEFAULT_MAX_STACK,
+            inline: false,
+            no_inline: false,
+            demangle: false,
+            no_demangle: false,
+            symfs: None,
+            vmlinux: None,
+            kallsyms: None,
+            debuginfod: DebuginfodArgs::none(),
+            threads: None,
+            running_list,
+        }
+    }
+
     /// True unless switched off.
     pub(crate) fn inline(&self) -> bool {
         !self.no_inline

@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Dir, FlockOperation, readlinkat, statat, unlinkat};
 
 use super::is_plain;
-use super::store::{BY_BUILD_ID, PART, Store, lock};
+use super::store::{BY_BUILD_ID, KERNEL_LIST, PART, Store, lock};
 
 /// Most copies that are looked at.
 const COPIES_MAX: usize = 1 << 17;
-/// The files of a copy: of a binary, and of the vdso.
-const FILES: [&str; 2] = [whit_elf::KEPT_NAME, "vdso"];
+/// The files of a copy: of a binary, of the vdso, and of the list of the kernel's symbols.
+const FILES: [&str; 3] = [whit_elf::KEPT_NAME, "vdso", KERNEL_LIST];
 
 /// A copy of whit's.
 struct Copy {

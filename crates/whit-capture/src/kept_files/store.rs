@@ -35,16 +35,20 @@ const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 pub(super) const BY_BUILD_ID: &str = ".build-id";
 /// Links to the copies of whit's, and copies that are not complete.
 pub(super) const KEPT: &str = ".whit-kept";
+/// A copy of the list of the kernel's symbols, as perf names it.
+pub(super) const KERNEL_LIST: &str = "kallsyms";
 /// How names of copies end that are not complete.
 pub(super) const PART: &str = ".part";
 /// Another recorder may remove copies just now. Longer than this nobody waits.
 const LOCK_TIME_MAX: Duration = Duration::from_secs(2);
 const LOCK_INTERVAL: Duration = Duration::from_millis(5);
 
-/// The images that the kernel makes.
+/// Images and lists that the kernel makes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     Vdso,
+    /// The list of the kernel's symbols.
+    Kernel,
 }
 
 impl Kind {
@@ -52,6 +56,7 @@ impl Kind {
     fn names(self) -> (&'static str, &'static str) {
         match self {
             Kind::Vdso => ("[vdso]", "vdso"),
+            Kind::Kernel => ("[kernel.kallsyms]", KERNEL_LIST),
         }
     }
 }
@@ -124,6 +129,12 @@ impl Store {
                     .is_ok_and(|copy| copy.st_size as u64 == size_bytes)
             }
         }
+    }
+
+    /// The copy that is not of a binary.
+    pub(super) fn open_copy(&self, place: &Place) -> Option<File> {
+        let (first, rest) = halves(place.id?);
+        open_regular(&self.base, &Path::new(BY_BUILD_ID).join(first).join(rest).join(place.file))
     }
 
     /// Whether enough of the file system stays free.

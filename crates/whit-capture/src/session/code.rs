@@ -1,6 +1,7 @@
 //! The description of mapped code files in an output, and copies of those that its processes with samples mapped.
 
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::path::Path;
 
 use whit_elf::ElfImage;
@@ -12,11 +13,14 @@ use whit_types::{BuildId, Pid, Runtime};
 
 use crate::file_cache::FileCache;
 use crate::kept_files::{KeptCounts, KeptFiles, KeptFilesPlan, Kind};
+use crate::kernel;
 use crate::mapped_files::{FILES_MAX, MappedFiles};
 use crate::notice::{Listener, Notice};
 
 /// perf's mark for build ids that are not of a guest.
 const HOST_PID: Pid = Pid(-1);
+/// How perf's names of the kernel begin.
+const KERNEL: &str = "[kernel";
 /// The kernel's name of its code for user mode.
 const VDSO: &str = "[vdso]";
 
@@ -26,6 +30,8 @@ pub(super) struct MappedCode<'a> {
     pub(super) roots: &'a Roots,
     /// Recorded processes were named: runtimes among them are worth a word.
     pub(super) says_runtimes: bool,
+    /// There are samples of kernel code.
+    pub(super) has_kernel: bool,
 }
 
 impl MappedCode<'_> {
@@ -65,6 +71,9 @@ impl MappedCode<'_> {
         {
             files.keep_image(Kind::Vdso, id, &image);
         }
+        if let Some(files) = files.as_mut().filter(|_| self.has_kernel) {
+            self.keep_kernel(features, files);
+        }
         let counts = files.map(KeptFiles::finish).unwrap_or_default();
         if let Some(plan) = kept {
             say(&counts, plan, listener);
@@ -74,6 +83,17 @@ impl MappedCode<'_> {
 }
 
 impl MappedCode<'_> {
+    /// Keeps the kernel's symbols: the next start of the machine may move them, or bring another kernel. There are none
+    /// to keep where the kernel hides their addresses.
+    fn keep_kernel(&self, features: &Features, files: &mut KeptFiles) {
+        let entries = features.build_ids();
+        let kernel = entries.iter().find(|entry| entry.path.starts_with(KERNEL));
+        let text = kernel::text(self.roots).ok().flatten();
+        let (Some(entry), Some(text)) = (kernel, text) else { return };
+        let is_of_this_start = |copy: &File| kernel::lists(copy, &text);
+        files.keep_kernel_list(entry.id, is_of_this_start, || kernel::symbol_list(self.roots));
+    }
+
     /// Runtimes whose functions have no names, each once in a session. Those of `interpreted` processes have some.
     fn say_runtimes(
         &self,
@@ -172,7 +192,7 @@ mod tests {
             }
             let mut said = Vec::new();
             let (mut features, mut hear) = (Features::default(), |notice| said.push(notice));
-            let code = MappedCode { files, roots: &roots, says_runtimes };
+            let code = MappedCode { files, roots: &roots, says_runtimes, has_kernel: false };
             let _ = code.describe(&mut features, [&ring].into_iter(), None, &mut hear);
             said
         };
@@ -196,7 +216,7 @@ mod tests {
         let said = |rings: &[MappedFiles], files: &FileCache| {
             let mut said = Vec::new();
             let (mut features, mut hear) = (Features::default(), |notice| said.push(notice));
-            let code = MappedCode { files, roots: &roots, says_runtimes: true };
+            let code = MappedCode { files, roots: &roots, says_runtimes: true, has_kernel: false };
             let _ = code.describe(&mut features, rings.iter(), None, &mut hear);
             said
         };

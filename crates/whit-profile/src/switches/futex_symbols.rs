@@ -41,18 +41,10 @@ fn in_data(
     let size_bytes = mapping.end.0.checked_sub(mapping.start.0)?;
     let bias = symbols.bias_of_mapping(mapping.start, offset, size_bytes)?;
     let svma = bias.to_svma(address);
-    let segments = symbols.elf()?.segments();
-    let is_inside = segments.iter().any(|segment| {
-        !segment.executable
-            && svma.0.checked_sub(segment.svma.0).is_some_and(|at| at < segment.memory_size_bytes)
-    });
-    is_inside.then(|| {
-        let found = symbols.symbol_table().and_then(|table| table.find(svma));
-        let found = found.filter(|symbol| svma.0 - symbol.start.0 < symbol.size_bytes);
-        let name = found.map(|symbol| Arc::from(&*demangle(symbol.name)));
-        let start = found.map_or(Svma(0), |symbol| symbol.start);
-        FutexSymbol { name, offset: svma.0 - start.0, binary: path.clone() }
-    })
+    let found = symbols.variable_at(svma)?;
+    let name = found.as_ref().map(|variable| Arc::from(&*demangle(variable.raw.as_bytes())));
+    let start = found.map_or(Svma(0), |variable| variable.start);
+    Some(FutexSymbol { name, offset: svma.0 - start.0, binary: path.clone() })
 }
 
 #[cfg(test)]

@@ -38,10 +38,7 @@ pub(super) fn run(args: &ExportArgs, recording: &Recording, output: &Path) -> Re
     };
     progress.finish();
     let written = written.map_err(|error| with_advice(output, error))?;
-    // Reports say when the original was written. Without that, they say the time of the export.
-    if let Ok(modified) = recording.path.metadata().and_then(|original| original.modified()) {
-        let _ = File::open(output).and_then(|new| new.set_modified(modified));
-    }
+    keep_time(recording, output);
     written.warnings.iter().map(warning_text).for_each(message::error);
     if written.samples == 0 {
         message::note(
@@ -49,6 +46,13 @@ pub(super) fn run(args: &ExportArgs, recording: &Recording, output: &Path) -> Re
         );
     }
     tell(written.records, written.bytes, output)
+}
+
+/// Reports say when the original was written. Without that, they say the time of the export.
+pub(super) fn keep_time(recording: &Recording, output: &Path) {
+    if let Ok(modified) = recording.path.metadata().and_then(|original| original.modified()) {
+        let _ = File::open(output).and_then(|new| new.set_modified(modified));
+    }
 }
 
 fn write(

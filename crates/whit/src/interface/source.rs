@@ -143,13 +143,14 @@ fn code_text(profile: &Profile, finder: &CodeFinder, wanted: &Function) -> Resul
     let dso = chosen.dso;
     let function = annotate(chosen, finder, Syntax::default());
     finder.release(dso);
-    lines.extend(text_of(profile, &weights, &function, wanted)?);
+    lines.extend(text_of(profile, finder, &weights, &function, wanted)?);
     let hottest = hottest(&lines);
     Ok(CodeText { lines, hottest })
 }
 
 fn text_of(
     profile: &Profile,
+    finder: &CodeFinder,
     weights: &Weights<'_>,
     function: &AnnotatedFunction,
     wanted: &Function,
@@ -167,7 +168,9 @@ fn text_of(
     };
     let mut sources = Sources::new(Place::default());
     let mut bytes = Vec::new();
-    write_text(&mut bytes, &annotated, &options, &mut |line| sources.text(line))?;
+    write_text(&mut bytes, &annotated, &options, &mut |line| {
+        finder.own_line(line).or_else(|| sources.text(line))
+    })?;
     let text = String::from_utf8_lossy(&bytes);
     let mut lines: Vec<String> = text.lines().map(|line| line.replace('\t', " ")).collect();
     lines.extend(sources.missing().map(|path| {

@@ -70,6 +70,7 @@ impl RecordArgs {
         let output = self.output.as_ref().or(self.output_dir.as_ref());
         let output = output.cloned().unwrap_or_else(|| DEFAULT_OUTPUT.into());
         let output = if output.as_os_str() == "-" { Output::Stdout } else { Output::File(output) };
+        self.check_embedding(&output)?;
         let by_frame_pointers = if self.g { CallGraph::FramePointer } else { CallGraph::None };
         let events: Vec<EventSpec> = self.events(&event_args, listener)?;
         Ok(RecordOptions {
@@ -116,6 +117,7 @@ impl RecordArgs {
             skip_unsupported: self.skip_unsupported,
             synthesis: self.synthesis(),
             build_ids: !self.no_buildid,
+            room_for_names: self.embed_symbols.is_some(),
             kept_files: self.kept_files(),
             command_line: command_line(),
             version: format!("whit {}", env!("CARGO_PKG_VERSION")),

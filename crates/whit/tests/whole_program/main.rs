@@ -6,6 +6,7 @@
 //! `WHIT=program` tests another whit than the one just built, `PERF=program` another perf.
 
 mod annotate;
+mod archive;
 mod augmented;
 mod auto_engine;
 mod bench_pmu;
@@ -29,6 +30,7 @@ mod golden;
 mod hangs;
 mod intervals;
 mod kept_binaries;
+mod kept_limits;
 mod latency;
 mod locks;
 mod many_mappings;

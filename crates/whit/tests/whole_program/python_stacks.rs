@@ -51,7 +51,7 @@ struct Frame {
 }
 
 /// An interpreter that is here.
-fn python(candidates: &[&str], version: &str) -> Result<PathBuf, Skip> {
+pub(crate) fn python(candidates: &[&str], version: &str) -> Result<PathBuf, Skip> {
     let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
     let versions = home.join(".pyenv/versions");
     let built = std::fs::read_dir(&versions).into_iter().flatten().filter_map(Result::ok);

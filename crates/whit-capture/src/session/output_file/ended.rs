@@ -4,12 +4,14 @@ use std::io;
 use std::time::{Instant, SystemTime};
 
 use whit_host::roots::Roots;
-use whit_perfdata::feature::{CompressedDesc, RecordedSpan};
+use whit_perfdata::attr::{AttrFlags, pmu_type};
+use whit_perfdata::feature::{CompressedDesc, EventDesc, Feature, Features, RecordedSpan};
 use whit_perfdata::interpreted::InterpretedFunction;
 use whit_perfdata::ledger::Ledger;
 use whit_sys::usage::CpuUsage;
 
 use super::OutputFile;
+use crate::event::software;
 use crate::loss::RingCounts;
 use crate::notice::{Listener, Notice};
 use crate::output::OutputName;
@@ -176,7 +178,8 @@ impl EndedOutput {
             let before = CpuUsage::of_thread().unwrap_or_default();
             let says_runtimes = !context.plan.synthesis.target.covers_cpus();
             let (files, roots) = (&context.known_files, context.roots);
-            let code = MappedCode { files, roots, says_runtimes };
+            let has_kernel = ledger.samples > 0 && may_sample_kernel(features);
+            let code = MappedCode { files, roots, says_runtimes, has_kernel };
             let kept = code.describe(features, mapped, plan.kept_files.as_ref(), listener);
             (ledger.kept_binaries, ledger.kept_bytes) = (kept.kept, kept.copied_bytes);
             ledger.kept_ns = kept.time_ns;
@@ -188,8 +191,21 @@ impl EndedOutput {
             ledger.system_cpu_ns += used.system_ns;
             ledger.teardown_cpu_ns += used.total_ns();
         }
+        if plan.room_for_names {
+            features.set(Feature::WHIT_NAMES, Vec::new());
+        }
         features.set_ledger(ledger);
     }
+}
+
+/// Whether an event samples in the kernel.
+fn may_sample_kernel(features: &Features) -> bool {
+    let is_kernels = |event: EventDesc| {
+        let attr = &event.attr;
+        let is_dummy = attr.pmu_type == pmu_type::SOFTWARE && attr.config == software::DUMMY;
+        !is_dummy && !attr.has(AttrFlags::EXCLUDE_KERNEL)
+    };
+    features.event_desc().into_iter().flatten().any(is_kernels)
 }
 
 /// Gives the output a name with the time, where outputs have one.

@@ -1,0 +1,213 @@
+//! Collects the names for a recording that is to carry them.
+//!
+//! Reading a recording asks binaries for names. A collector makes the passes of a reader with a symbolizer that
+//! notes each answer, and looks beside these at each address that any view may show: call chains, branches, data.
+
+use crate::binaries::key_of;
+use crate::chain::{Chain, ChainMaker, CodePlace};
+use crate::chain_entry::{ChainEntry, side_of_address};
+use crate::code::SourceLine;
+use crate::deferred::ChainedBlock;
+use crate::dso_table::RecordedKind;
+use crate::error::LoadError;
+use crate::facets::{WantedData, WantedTrace};
+use crate::lookup::{CodeLookup, Lookup};
+use crate::options::{KeptSymbols, LoadOptions};
+use crate::place_names::PlaceNames;
+use crate::place_symbols::PlaceNamer;
+use crate::prepare::{Prepared, prepare};
+use crate::progress::Progress;
+use crate::sample_sums::ParsedSample;
+use crate::stream_plan::BlockTimes;
+use crate::tracepoints::Tracepoints;
+use crate::work::WorkQueue;
+use rustc_hash::FxHashSet;
+use whit_perfdata::attr::SampleType;
+use whit_perfdata::feature::EventDesc;
+use whit_perfdata::reader::Recording;
+use whit_perfdata::record::{RawRecord, record_type};
+use whit_perfdata::stream::{Block, BlockReader};
+use whit_symbolize::NamesWriter;
+use whit_types::{Avma, TimestampNs};
+
+/// Longest call chain that is looked at: more than a record holds.
+const MAX_FRAMES: usize = 1 << 13;
+
+/// Collects the names that a recording's frames have on this machine.
+#[derive(Debug)]
+pub struct NamesCollector {
+    options: LoadOptions,
+}
+
+impl NamesCollector {
+    /// With the places of symbols that `options` says.
+    pub fn new(options: LoadOptions) -> NamesCollector {
+        let mut options = LoadOptions { max_stack: MAX_FRAMES, ..options };
+        options.symbols.notes = true;
+        options.kept_symbols = Some(KeptSymbols::default());
+        NamesCollector { options }
+    }
+
+    /// For loads of the recording whose answers are wanted too.
+    pub fn options(&self) -> &LoadOptions {
+        &self.options
+    }
+
+    /// Looks at all samples, and gives the names of their frames with all other noted answers, and with these texts of
+    /// source lines.
+    ///
+    /// # Errors
+    /// The recording changed while it was read.
+    pub fn collect(
+        &self,
+        recording: &Recording,
+        lines: &[(SourceLine, String)],
+        report_progress: &(dyn Fn(u64, u64) + Sync),
+    ) -> Result<Vec<u8>, LoadError> {
+        let stream_bytes: u64 = recording.streams.iter().map(|stream| stream.size_bytes()).sum();
+        let progress = Progress::new(2 * stream_bytes, report_progress);
+        let mut options = self.options.clone();
+        let has_data = |event: &EventDesc| event.attr.sample_type.contains(SampleType::ADDR);
+        if recording.events.iter().any(has_data) {
+            options.facets.data = WantedData::Address;
+        }
+        let mut prepared = prepare(recording, &options, BlockTimes::Skip, &progress)?;
+        prepared.tracepoints = Tracepoints::of(recording, WantedTrace::Text);
+        let places = all_places(recording, &options, &prepared, &progress)?;
+        name_all(&prepared, &places);
+        let mut writer = NamesWriter::new();
+        add_answers(&mut writer, &prepared);
+        for (line, text) in lines {
+            writer.add_line(&line.file, line.line, text);
+        }
+        Ok(writer.finish())
+    }
+}
+
+/// The distinct places of all samples, by binary.
+fn all_places(
+    recording: &Recording,
+    options: &LoadOptions,
+    prepared: &Prepared,
+    progress: &Progress<'_>,
+) -> Result<Vec<CodePlace>, LoadError> {
+    let queue = WorkQueue::new(&prepared.scan.plans);
+    let worker = || Worker::new(recording, prepared).run(&queue, progress);
+    let (own, others) = prepared.kernel_load.run_beside(options.threads, worker);
+    let mut places = own?;
+    for other in others {
+        places.extend(other.map_err(|_| LoadError::WorkerDied)??);
+    }
+    prepared.check_dumps()?;
+    let mut places: Vec<_> = places.into_iter().collect();
+    places.sort_by_key(|place| (place.dso, place.place));
+    Ok(places)
+}
+
+/// Has all places named, so that the answers are noted. Debug information is freed binary by binary.
+fn name_all(prepared: &Prepared, places: &[CodePlace]) {
+    let namer = PlaceNamer::new(&prepared.dsos, &prepared.binaries);
+    for of_binary in places.chunk_by(|a, b| a.dso == b.dso) {
+        for place in of_binary {
+            let _ = namer.name(place);
+        }
+        if let Some(binary) = of_binary.first().and_then(|place| prepared.binaries.get(place.dso)) {
+            binary.symbols.release_debug_info();
+        }
+    }
+}
+
+/// Adds the answers of all binaries that were asked.
+fn add_answers(writer: &mut NamesWriter, prepared: &Prepared) {
+    let mut known = FxHashSet::default();
+    for (index, dso) in prepared.dsos.iter() {
+        let Some(key) = key_of(dso) else { continue };
+        // Hints on runtimes ask whether code of a process has names at all.
+        let is_compiled = matches!(dso.kind, RecordedKind::Anonymous(_) | RecordedKind::JitDump);
+        if is_compiled {
+            let _ = prepared.binaries.get(index);
+        }
+        if let Some(symbols) = prepared.binaries.opened(index)
+            && known.insert(key.clone())
+        {
+            writer.add(&key, &symbols);
+        }
+    }
+}
+
+/// Finds the places of samples. One per thread.
+struct Worker<'a> {
+    recording: &'a Recording,
+    prepared: &'a Prepared,
+    maker: ChainMaker<'a>,
+    names: PlaceNames<'a>,
+    chain: Chain,
+    places: FxHashSet<CodePlace>,
+    text: Vec<u8>,
+}
+
+impl<'a> Worker<'a> {
+    fn new(recording: &'a Recording, prepared: &'a Prepared) -> Worker<'a> {
+        Worker {
+            recording,
+            prepared,
+            maker: ChainMaker::new(prepared.chain_context(MAX_FRAMES)),
+            names: PlaceNames::new(prepared),
+            chain: Chain::default(),
+            places: FxHashSet::default(),
+            text: Vec::new(),
+        }
+    }
+
+    fn run(
+        mut self,
+        queue: &WorkQueue<'_>,
+        progress: &Progress<'_>,
+    ) -> Result<FxHashSet<CodePlace>, LoadError> {
+        let (mut reader, mut block) = (BlockReader::default(), Block::default());
+        while let Some(position) = queue.next(&mut reader, &mut block, progress)? {
+            let chains = self.prepared.deferred.of_block(&self.prepared.events, &block);
+            let whole = ChainedBlock { bytes: &block, chains: &chains };
+            let mut rest = &block[..];
+            while let Some((record, tail)) = RawRecord::split(rest) {
+                if record.header.kind == record_type::SAMPLE {
+                    let at = (block.len() - rest.len()) as u64;
+                    self.sample(record, whole, TimestampNs(position + at));
+                }
+                rest = tail;
+            }
+        }
+        Ok(self.places)
+    }
+
+    fn sample(&mut self, record: RawRecord<'_>, block: ChainedBlock<'_>, position: TimestampNs) {
+        let prepared = self.prepared;
+        let Ok(parsed) = ParsedSample::parse(prepared, record, block) else { return };
+        let (pid, sample) = (parsed.pid, &parsed.sample);
+        let time = sample.time.unwrap_or(position);
+        let chain_time = parsed.deferred.and_then(|chain| chain.time).unwrap_or(time);
+        let epoch = prepared.model.space_at(pid, chain_time);
+        let attr = &self.recording.events[parsed.event].attr;
+        let cpu_mode = parsed.cpu_mode;
+        self.maker.make(sample, cpu_mode, attr, epoch, parsed.deferred, &mut self.chain);
+        for entry in &self.chain.entries {
+            self.places.insert(self.maker.locate(*entry, pid, epoch, chain_time));
+        }
+        let epoch = prepared.model.space_at(pid, time);
+        for branch in sample.branch_stack.iter() {
+            for address in [branch.from, branch.to] {
+                let entry = ChainEntry::exact(address, side_of_address(address));
+                self.places.insert(self.maker.locate(entry, pid, epoch, time));
+            }
+        }
+        let (names, maker) = (&self.names, &self.maker);
+        let lookup = Lookup { prepared, names, maker, pid, epoch, time };
+        if let Some(address) = sample.addr.filter(|address| *address != 0) {
+            let _ = lookup.data_at(Avma(address));
+        }
+        self.text.clear();
+        let function_at = |address| lookup.kernel_function_at(address);
+        let raw = sample.raw.unwrap_or_default();
+        let _ = prepared.tracepoints.append(parsed.event, raw, &function_at, &mut self.text);
+    }
+}

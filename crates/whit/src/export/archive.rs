@@ -1,0 +1,29 @@
+//! `whit export --archive`: the recording as one file that carries the names of its frames.
+
+use super::ExportArgs;
+use super::chains::keep_time;
+use super::destination::beside;
+use super::perf::{tell, whole_file, with_advice};
+use crate::message;
+use crate::own_names::{Extent, write_with_names};
+use crate::progress::LoadProgress;
+use anyhow::Result;
+use std::path::Path;
+use whit_perfdata::reader::Recording;
+use whit_view::warning::warning_text;
+
+/// Writes the recording.
+pub(super) fn run(args: &ExportArgs, recording: &Recording, output: &Path) -> Result<u8> {
+    let options = args.load.symbols.options(recording)?;
+    let progress = LoadProgress::new("writing", false);
+    let update = |done, total| progress.update(done, total);
+    let written = whole_file(output, beside(output), |data| {
+        write_with_names(recording, &options, Extent::All, data, &update)
+    });
+    progress.finish();
+    let written = written.map_err(|error| with_advice(output, error))?;
+    keep_time(recording, output);
+    written.records.warnings.iter().map(warning_text).for_each(message::error);
+    message::note(format_args!("the names of its frames take {} KiB", written.names_bytes >> 10));
+    tell(written.records.records, written.records.bytes, output)
+}
