@@ -249,14 +249,15 @@ fn servers_are_asked_for_binaries_with_samples_alone_and_failures_are_named() {
         let offered = report(&[]);
         assert!(offered.contains("functions of deep"), "{offered}");
         assert!(!report(&["--no-debuginfod"]).contains("have no names here"));
+        // First of all: a program with all of the samples is fetched below, and then needs no server.
+        let gone = report(&["--debuginfod=http://127.0.0.1:1"]);
+        assert!(gone.contains("debug information was not fetched: http://127.0.0.1:1 "), "{gone}");
         let url = format!("--debuginfod={}", stripped.server.url);
         let few = report(&[&url, "--debuginfod-limit=100.0"]);
         assert!(
             few.contains("less than 100% of the samples each") || few.contains("scramble"),
             "{few}"
         );
-        let gone = report(&["--debuginfod=http://127.0.0.1:1"]);
-        assert!(gone.contains("debug information was not fetched: http://127.0.0.1:1 "), "{gone}");
         let mut unset = stripped.whit();
         unset.args(["report", "--debuginfod", "-i"]).arg(stripped.recording());
         let unset = output(&mut unset);
