@@ -68,6 +68,11 @@ condition() {
             done
             return 1
             ;;
+        # By the version behind the name: no-python-3.12, and no-python-3.11-of-the-system.
+        no-python-*-of-the-system) ! "/usr/bin/python${1//[!0-9.]/}" -c '' >/dev/null 2>&1 ;;
+        no-python-3.*)
+            ! "python${1#no-python-}" -c '' >/dev/null 2>&1 && ! ls ~/.pyenv/versions/*/bin/"python${1#no-python-}" >/dev/null 2>&1
+            ;;
         no-root) [ "$(id -u)" != 0 ] ;;
         no-whole-cpus) [ "$(id -u)" != 0 ] && [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -gt 0 ] ;;
         # CAP_SYS_NICE has number 23.
@@ -144,7 +149,7 @@ self_test() {
     printf 'one: no perf\nthree: no shell\nfour: whatever\n' >"$dir/unexpected"
     [ "$(judge "$dir/unexpected" "$dir/list" | wc -l)" = 3 ] || { echo "unexpected skips pass"; status=1; }
     # Every condition of the real list is one that is known.
-    sed -n 's/^\([a-z][a-z0-9-]*\) *|.*/\1/p' tests/expected-skips | sort -u | while read -r name; do
+    sed -n 's/^\([a-z][a-z0-9.-]*\) *|.*/\1/p' tests/expected-skips | sort -u | while read -r name; do
         (condition "$name") || [ $? = 1 ] || exit 1
     done || status=1
     return $status
