@@ -13,8 +13,9 @@ use crate::support::{Skip, check, probe};
 /// Bytes of each program beside its code: so much that three take more than the bound.
 const PROGRAM_BYTES: usize = 3 << 20;
 const BOUND: &str = "10M";
-/// For so long that the recorder looks into the root of the program while it runs.
-const LONG: &str = "-DROUNDS=1500000000";
+/// For so long that the recorder looks into the root of the program while it runs: it drains rings once a second at
+/// least. By a clock, since CPUs differ by a factor of four.
+const LONG: &str = "-DCPU_SECONDS=3";
 
 struct Place {
     directory: TempDir,
@@ -40,10 +41,11 @@ impl Place {
         probe::program("cc")?;
         let (source, program) = (self.path(&format!("{name}.c")), self.path(name));
         let code = format!(
-            "#ifndef ROUNDS\n#define ROUNDS 300000000\n#endif\n\
+            "#include <time.h>\n#ifndef CPU_SECONDS\n#define CPU_SECONDS 0\n#endif\n\
              const char name[] = \"{name}\"; char pad[{bytes}] = {{1}};\n\
              int main(void) {{ volatile unsigned long n = name[0] + pad[0];\n\
-             for (unsigned long i = 0; i < ROUNDS; i++) n += i; return 0; }}\n"
+             do for (unsigned long i = 0; i < 300000000; i++) n += i;\n\
+             while (clock() < CPU_SECONDS * CLOCKS_PER_SEC); return 0; }}\n"
         );
         std::fs::write(&source, code).expect("write a program");
         text(command("cc").args(["-Wl,--build-id=sha1", "-O1", "-o"]).arg(&program).arg(&source));
