@@ -1007,11 +1007,17 @@ export class App {
   /** Takes a turn of the wheel at a moment of the strip; false where it chooses no range. */
   #wheel(event, ns) {
     const { moments } = this.model;
-    const range = moments === null ? undefined : rangeByWheel(event, ns, this.state.range, moments.spanNs, moments.bucketNs);
+    const now = this.wheelFrame === undefined ? this.state.range : this.wheelRange;
+    const range = moments === null ? undefined : rangeByWheel(event, ns, now, moments.spanNs, moments.bucketNs);
     if (range === undefined) {
       return false;
     }
-    this.#selectRange(range, true);
+    // One change for each frame drawn.
+    this.wheelRange = range;
+    this.wheelFrame ??= requestAnimationFrame(() => {
+      this.wheelFrame = undefined;
+      this.#selectRange(this.wheelRange, true);
+    });
     clearTimeout(this.wheelTimer);
     this.wheelTimer = setTimeout(() => this.#selectRange(this.state.range, false), WHEEL_RESTS_MS);
     return true;

@@ -69,8 +69,8 @@ export function rangeByKey(key, shift, range, spanNs, leastNs) {
   return changed === undefined ? undefined : withinSpan(changed, spanNs, leastNs);
 }
 
-/** The range that a turn of the wheel makes: with Ctrl it is longer or shorter around the moment `at`, with Shift it
- *  moves; undefined for other turns. null stands for all of the time.
+/** The range that a turn of the wheel makes: with Ctrl it is longer or shorter around the moment `at`, with Shift, or
+ *  where the wheel turns sideways, it moves; undefined for other turns. null stands for all of the time.
  *  @param {{ deltaX: number, deltaY: number, ctrlKey: boolean, shiftKey: boolean }} turn
  *  @param {number} at
  *  @param {TimeRange | null} range
@@ -84,7 +84,8 @@ export function rangeByWheel({ deltaX, deltaY, ctrlKey, shiftKey }, at, range, s
     return withinSpan([at - (at - from) * factor, at + (to - at) * factor], spanNs, leastNs);
   }
   // Some systems turn the axes where Shift is held.
-  const way = shiftKey ? deltaX || deltaY : deltaX;
+  const sideways = Math.abs(deltaX) > Math.abs(deltaY) ? deltaX : 0;
+  const way = shiftKey ? deltaX || deltaY : sideways;
   if (way === 0 || range === null) {
     return undefined;
   }

@@ -64,13 +64,18 @@ function addRows(own, { base, rows, selection, partOf, foldedKey, counts }) {
 /** Adds the number of single waits with a part in the range; `lossyAlone` where the rows have counted the others.
  *  @param {Record<string, Float64Array>} own
  *  @param {any} from */
-function addSpans(own, { base, timeline, lanes, within: [from, to], lossyAlone }) {
+function addSpans(own, { base, foldedKey, timeline, lanes, within: [from, to], lossyAlone }) {
   for (let i = 0; i < timeline.thread.length; i++) {
     const isIn = timeline.startNs[i] < to && timeline.startNs[i] + timeline.durationNs[i] > from;
     if (!isIn || timeline.node[i] === 0 || lanes[timeline.thread[i]] !== 1) {
       continue;
     }
-    const stack = base.parent[base.nodeOf[timeline.node[i] - 1]];
+    const at = base.nodeOf[timeline.node[i] - 1];
+    if (base.key[at] === foldedKey) {
+      // Its time is in no stack either.
+      continue;
+    }
+    const stack = base.parent[at];
     if (timeline.lossy[i] > 0) {
       own.lossy[stack] += 1;
     } else if (!lossyAlone) {
@@ -86,7 +91,7 @@ function addSpans(own, { base, timeline, lanes, within: [from, to], lossyAlone }
 export function waitSums({ base, rows, selection, partOf, foldedKey, timeline, lanes, range, within }) {
   const own = emptySums(base.count);
   const foldedNs = addRows(own, { base, rows, selection, partOf, foldedKey, counts: range === null });
-  addSpans(own, { base, timeline, lanes, within, lossyAlone: range === null });
+  addSpans(own, { base, foldedKey, timeline, lanes, within, lossyAlone: range === null });
   return { own, foldedNs };
 }
 

@@ -119,7 +119,7 @@ pub enum Error {
     /// A server did not serve.
     #[error("`whit serve` does not answer: {reason}")]
     Server {
-        /// The end of it.
+        /// Its last message, or the failed step.
         reason: String,
     },
     /// There is nothing to choose ranges from.

@@ -89,7 +89,7 @@ pub struct FileResult {
 pub struct Comparison {
     /// The machine.
     pub system: System,
-    /// That of the server.
+    /// The version of whit.
     pub version: String,
     /// Ranges of each run.
     pub ranges: usize,
@@ -97,7 +97,7 @@ pub struct Comparison {
     pub files: Vec<FileResult>,
 }
 
-/// Runs them.
+/// Serves each recording, and measures its servers.
 ///
 /// # Errors
 /// A recording cannot be made or read, or the server does not answer.

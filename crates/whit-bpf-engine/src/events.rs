@@ -166,6 +166,8 @@ pub(crate) fn describe(
             attr.pmu_type = dumped.attr.pmu_type;
             attr.config = dumped.attr.config;
             attr.sample_type = sample_type;
+            let excludes = dumped.attr.flags.contains(AttrFlags::EXCLUDE_KERNEL);
+            attr.flags = attr.flags.with(AttrFlags::EXCLUDE_KERNEL, excludes);
             description.name = COMPARED.to_owned();
         } else if event.event.is_bpf_output && switches {
             attr.config = software::CONTEXT_SWITCHES;

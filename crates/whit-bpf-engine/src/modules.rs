@@ -99,6 +99,8 @@ pub struct TableCounts {
     pub without: u64,
     /// Tables that did not fit into the kernel's memory.
     pub refused: u64,
+    /// Interpreters whose frames stay native, since the kernel refused them.
+    pub interpreters_refused: u64,
 }
 
 impl TableCounts {
@@ -134,7 +136,7 @@ struct Interpreters {
 }
 
 impl Interpreters {
-    /// Has the programs walk the frames of an interpreter; refused, they walk native frames.
+    /// Makes an interpreter known to the programs. Where the kernel refuses, its frames stay native.
     fn learn(&mut self, python: &Python, stacks: &Mutex<Stacks>) -> Option<InterpreterNumber> {
         let named = self.named.clone()?;
         let mut stacks = stacks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -265,8 +267,11 @@ impl Modules {
             self.counts.build_ns += build_ns;
             let module = match image {
                 Ok(Some(image)) => {
+                    let is_wanted = python.is_some() && self.interpreters.named.is_some();
                     let interpreter =
                         python.and_then(|python| self.interpreters.learn(&python, stacks));
+                    self.counts.interpreters_refused +=
+                        u64::from(is_wanted && interpreter.is_none());
                     let number = self.load(table, interpreter, stacks);
                     name(&backing, &image, number, stacks);
                     Module::Ready(image, number)

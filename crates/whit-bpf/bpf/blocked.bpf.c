@@ -89,6 +89,8 @@ struct blocked_scratch {
 	struct blocked_counts counts;
 	/* An address that no piece holds. */
 	u64 missed;
+	/* A piece without memory: a step that asks for it again fails, which takes a run of an interpreter back. */
+	u64 absent;
 	u32 next_piece;
 	u32 unused;
 	struct piece pieces[PIECES];
@@ -126,7 +128,8 @@ static ALWAYS_INLINE int unwind_copy(void *to, u32 size, u64 from)
 			return 0;
 		}
 	}
-	scratch->missed = from;
+	if (!address || address != scratch->absent)
+		scratch->missed = from;
 	return 1;
 }
 
@@ -199,7 +202,8 @@ UNWIND_FN u32 step_or_miss(struct blocked_scratch *scratch)
 	return UNWIND_UNREADABLE;
 }
 
-/* Fetches the piece that a step missed; 0 where there is no memory. */
+/* Fetches the piece that a step missed, or notes that there is no memory. The step is done again; 0 where it need
+ * not be. */
 static ALWAYS_INLINE u32 fetch(struct blocked_scratch *scratch, struct task_struct *task)
 {
 	struct piece *piece = &scratch->pieces[scratch->next_piece++ % PIECES];
@@ -207,8 +211,12 @@ static ALWAYS_INLINE u32 fetch(struct blocked_scratch *scratch, struct task_stru
 
 	scratch->missed = 0;
 	piece->address = 0;
-	if (!address || bpf_copy_from_user_task(piece->words, PIECE_BYTES, (const void *)address, task, 0))
+	if (!address)
 		return 0;
+	if (bpf_copy_from_user_task(piece->words, PIECE_BYTES, (const void *)address, task, 0)) {
+		scratch->absent = address;
+		return 1;
+	}
 	piece->address = address;
 	return 1;
 }
@@ -217,6 +225,7 @@ static ALWAYS_INLINE u32 walk_of(struct blocked_scratch *scratch, struct task_st
 {
 	u32 reason = UNWIND_ON;
 
+	scratch->absent = 0;
 	for (u32 i = 0; i < PIECES; i++)
 		scratch->pieces[i].address = 0;
 	for (u32 step = 0; step < STEPS_MAX; step++) {

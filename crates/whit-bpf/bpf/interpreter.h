@@ -17,7 +17,8 @@
  * the loop executes take the native frame's place, one with each step of the walk. A run ends at the frame that the
  * loop itself made for its beginning, which lies in the native frame. Where it does not, the thread was about to
  * enter or to leave the loop, or the memory is not that of a thread's state: the run is taken back, and the native
- * frame stays. So no run can go wrong in silence, and native frames are never lost.
+ * frame stays. So a run that has an end is never wrong, and its native frame is never lost. A run that reaches the
+ * bound of frames is not confirmed: the stack is cut there, and its reason says so.
  */
 #ifndef WHIT_INTERPRETER_H
 #define WHIT_INTERPRETER_H

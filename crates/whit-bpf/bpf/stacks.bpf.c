@@ -548,6 +548,9 @@ static ALWAYS_INLINE void count_interpreted(struct scratch *scratch, const struc
 	if (!s->chain_state)
 		return;
 	scratch->counts.interpreted += s->interpreted_count;
+	/* The bound of frames ends a walk within a run. */
+	if (s->run.frame)
+		scratch->counts.interpreted += s->frames_count - s->run.native_count;
 	if (s->interpreter_reason)
 		scratch->counts.interpreter_reasons[s->interpreter_reason % INTERPRETER_REASONS]++;
 }

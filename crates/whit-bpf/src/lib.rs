@@ -50,5 +50,10 @@ pub use kernel_need::KernelNeed;
 pub use run_timer::RunTimer;
 
 /// The compiled programs, compressed; their hash identifies the code that runs in the kernel.
-pub const OBJECTS: [&[u8]; 4] =
-    [cgroup::OBJECT.packed, nothing::OBJECT.packed, pmi::OBJECT.packed, stacks::OBJECT.packed];
+pub const OBJECTS: [&[u8]; 5] = [
+    cgroup::OBJECT.packed,
+    nothing::OBJECT.packed,
+    pmi::OBJECT.packed,
+    stacks::BLOCKED_OBJECT.packed,
+    stacks::OBJECT.packed,
+];

@@ -17,6 +17,7 @@ use crate::kept_files::KeptFilesPlan;
 use crate::options::{
     Engine, Files, Output, RecordOptions, RingSize, Start, Streaming, SwitchOutput, Synthesis,
 };
+use crate::output;
 
 /// All parts.
 #[derive(Clone, Debug)]
@@ -131,7 +132,7 @@ impl RecordPlan {
                     program: options.command.first().filter(|_| is_recorded).cloned(),
                     loader: options.loader.clone(),
                     // Readers of a stream need names before its end.
-                    walks_interpreters: options.output != Output::Stdout,
+                    walks_interpreters: !output::is_pipe(&options.output),
                 },
             },
             rings: RingPlan { size: options.ring_size, is_unbuffered: options.unbuffered },

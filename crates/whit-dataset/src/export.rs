@@ -103,7 +103,7 @@ impl Export {
         };
         let listing = self.listing.insert(listing);
         let (id, is_present) = number(&self.root, listing, &self.additions, &identity, facts)?;
-        let part = place(listing, &identity, id, facts.modified);
+        let part = place(listing, &self.additions, &identity, id, facts.modified);
         if is_present && !facts.force {
             return Ok(Outcome::Present { id, path: shown(&part.path(&self.root, LAST_TABLE)) });
         }
@@ -196,9 +196,16 @@ fn number(
 }
 
 /// Where its files belong. Those of a killed export have their place already, and it stays theirs.
-fn place(listing: &Listing, identity: &Identity, id: i64, modified: SystemTime) -> Part {
+fn place(
+    listing: &Listing,
+    additions: &[Addition],
+    identity: &Identity,
+    id: i64,
+    modified: SystemTime,
+) -> Part {
     let place = identity.place(modified);
     let own = |part: &&Part| part.id == id && part.place.host == place.host;
-    let known = listing.all().find(own).cloned();
+    let added = additions.iter().map(|addition| &addition.part);
+    let known = added.chain(listing.all()).find(own).cloned();
     known.unwrap_or(Part { place, id })
 }

@@ -163,6 +163,20 @@ mod tests {
         assert!(!STYLE.to_lowercase().contains("</style"));
     }
 
+    include!("../build/comments.rs");
+
+    #[test]
+    fn code_beside_a_comment_stays_and_what_lines_do_not_tell_is_refused() {
+        let beside = "/** @type {number} */ total = 5; /* ms */\n";
+        assert_eq!(
+            without_comments(&format!("// a\n{beside}/**\n * b\n */\n")),
+            Ok(beside.to_owned())
+        );
+        assert_eq!(without_comments("/** @type {any}\n */ (load());\n"), Err(2));
+        assert_eq!(without_comments("a;\nb = `x\n// shown\n`;\n"), Err(2));
+        assert_eq!(without_comments("/* open\n"), Err(1));
+    }
+
     #[test]
     fn comments_stay_out_of_the_page() {
         for (name, source) in MODULES {

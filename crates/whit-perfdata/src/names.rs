@@ -1,7 +1,7 @@
 //! Names that a recording carries for its own frames (`WHIT_NAMES`): how the section is packed, and how a finished
 //! recording gets it.
 //!
-//! The recorder writes an empty section. Its contents come behind the end of the file, and then the place and size
+//! With `--embed-symbols` the recorder writes an empty section. Its contents come behind the end of the file, and then the place and size
 //! of the section in the table of features: sixteen bytes. A writer that is stopped before that leaves the recording
 //! as it was.
 
@@ -42,8 +42,12 @@ pub fn pack(names: &[u8]) -> io::Result<Vec<u8>> {
     out.extend((names.len() as u64).to_le_bytes());
     out.extend(zstd::bulk::compress(names, LEVEL)?);
     if out.len() > MAX_PACKED_BYTES || names.len() as u64 > MAX_UNPACKED_BYTES {
-        let what =
-            format!("the names have {} bytes, which are more than a recording holds", out.len());
+        let what = format!(
+            "the names have {} bytes, {} when packed, which are more than a recording holds: record with \
+             --embed-symbols=hot, which leaves code out",
+            names.len(),
+            out.len()
+        );
         return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
     }
     Ok(out)

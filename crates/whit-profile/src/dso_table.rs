@@ -120,10 +120,14 @@ impl DsoTable {
     /// Takes in the functions of interpreters.
     pub(crate) fn take_interpreted(&mut self, functions: Vec<InterpretedFunction>) {
         for function in functions {
-            let (path, kind) = (PYTHON.into(), RecordedKind::Interpreted(function.pid));
+            let pid = function.pid;
+            if let Some((_, functions)) = self.interpreted.get_mut(&pid) {
+                functions.push(function);
+                continue;
+            }
+            let (path, kind) = (PYTHON.into(), RecordedKind::Interpreted(pid));
             let dso = self.intern(RecordedDso { path, kind, ..RecordedDso::unknown() });
-            let of = self.interpreted.entry(function.pid).or_insert((dso, Vec::new()));
-            of.1.push(function);
+            self.interpreted.insert(pid, (dso, vec![function]));
         }
         for (_, functions) in self.interpreted.values_mut() {
             functions.sort_by_key(|function| function.start);

@@ -25,6 +25,7 @@ pub(crate) struct JitPlaces {
     all: Vec<JitPlace>,
     /// Per block, the places in it, in their order.
     blocks: FxHashMap<u64, Vec<u32>>,
+    entries: u64,
 }
 
 impl JitPlaces {
@@ -37,7 +38,13 @@ impl JitPlaces {
         let (first, last) = (place.start >> BLOCK_SHIFT, last >> BLOCK_SHIFT);
         for block in first..=last.min(first + MAX_BLOCKS_PER_CODE) {
             self.blocks.entry(block).or_default().push(number);
+            self.entries += 1;
         }
+    }
+
+    /// Numbers in all blocks, which take the memory: one place may be in many blocks.
+    pub(crate) fn entries(&self) -> u64 {
+        self.entries
     }
 
     /// Where in the file the instruction stands that was at `avma` at `time`: the code that was written there last

@@ -52,7 +52,7 @@ pub use instruction_set::InstructionSet;
 pub use median::median;
 pub use open_failure::OpenFailure;
 pub use outside_text::{OutsideText, escape, escape_appended, escape_json, is_escaped};
-pub use runtime::Runtime;
+pub use runtime::{PYTHON_WALKED, Runtime};
 pub use stack_end::StackEnd;
 
 macro_rules! address_type {

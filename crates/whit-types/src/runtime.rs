@@ -84,7 +84,7 @@ static TABLE: [Row; 7] = [
 ];
 
 /// Minor versions of Python 3 whose frames the BPF engine walks.
-const PYTHON_WALKED: std::ops::RangeInclusive<u8> = 11..=14;
+pub const PYTHON_WALKED: std::ops::RangeInclusive<u8> = 11..=14;
 /// The first minor version of Python 3 that gives its functions addresses (`-X perf`), and the first that also
 /// describes them (`-X perf_jit`).
 const PYTHON_PERF: u8 = 12;

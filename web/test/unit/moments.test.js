@@ -234,5 +234,6 @@ test('the wheel makes a range longer or shorter around a moment, and moves it', 
   assert.deepEqual(turn({ deltaX: -120 }, 0, [100, 200]), [80, 180]);
   assert.deepEqual(turn({ deltaX: -120 }, 0, [5, 105]), [0, 100]);
   assert.equal(turn({ deltaY: 120 }, 0, [100, 200]), undefined, 'a plain turn scrolls');
+  assert.equal(turn({ deltaX: 3, deltaY: 40 }, 0, [100, 200]), undefined, 'a turn that leans sideways scrolls, too');
   assert.equal(turn({ deltaY: 120, shiftKey: true }, 0, null), undefined);
 });

@@ -135,6 +135,17 @@ test('time of folded stacks is told apart', () => {
   assert.equal(own.cpuNs.reduce((a, b) => a + b), 5);
 });
 
+test('waits of folded stacks are counted as little as their time', () => {
+  const profile = profileOf([{ stack: [[0], [1]], samples: 0, period: 70 }, { stack: [[0]], samples: 0, period: 5 }]);
+  const base = mergeTree(profile);
+  const counted = (foldedKey) => waitSums({
+    base, rows: profile.rows, selection: ALL_THREADS, partOf, foldedKey,
+    timeline: { thread: [0], startNs: [0], durationNs: [10], node: [2], lossy: [0], activity: [ACTIVITIES.findIndex(({ id }) => id === 'waiting')] },
+    lanes: new Uint8Array(4).fill(1), range: [0, 100], within: [0, 100],
+  }).own.sync.reduce((a, b) => a + b);
+  assert.deepEqual([counted(2), counted(-2)], [0, 1]);
+});
+
 test('what is open stays open when the sums change', () => {
   const tree = (names) => ({ parent: [-1, 0, -1], nameOf: (node) => names[node] });
   const opened = new Set(['\na']);

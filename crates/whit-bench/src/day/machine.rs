@@ -143,7 +143,7 @@ impl Machine {
             count if count > 0 && self.random.below(4) > 0 => {
                 self.libraries[self.random.below(count)].clone()
             }
-            _ => format!("/srv/job-{}/plugin-{number}-of-{time}.so", self.begun),
+            _ => format!("/srv/job-{pid}/plugin-{number}-of-{time}.so"),
         };
         let words = [address_of(number), MAPPING_BYTES, 0].map(u64::to_le_bytes).concat();
         out.extend(named(record_type::MMAP, misc::USER, pid, &words, &path, time));

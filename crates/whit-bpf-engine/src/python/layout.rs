@@ -261,7 +261,10 @@ mod tests {
         let mut far = table(13, 60);
         far[5 * 8 + 3] = 1;
         assert!(refused(&far));
-        assert!(layouts(10).is_none() && layouts(15).is_none());
+        for minor in 0..30u8 {
+            let is_walked = whit_types::PYTHON_WALKED.contains(&minor);
+            assert_eq!(layouts(minor.into()).is_some(), is_walked, "{minor}");
+        }
     }
 
     proptest! {

@@ -20,13 +20,13 @@ pub(super) fn decode(table: &[u8], first_line: u32) -> Vec<(u32, u32)> {
         let end = behind.iter().position(|byte| byte & FIRST != 0).unwrap_or(behind.len());
         let (fields, next) = behind.split_at(end);
         let kind = first >> 3 & 15;
-        line += match kind {
+        line = line.saturating_add(match kind {
             0..=SHORT_MAX => 0,
             ONE_LINE_FIRST..=ONE_LINE_MAX => i64::from(kind - ONE_LINE_FIRST),
             NO_COLUMNS | LONG => signed(fields),
             // No line.
             _ => 0,
-        };
+        });
         if let Ok(number) = u32::try_from(line)
             && kind <= LONG
             && lines.last().is_none_or(|(_, last)| *last != number)

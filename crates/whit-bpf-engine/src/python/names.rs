@@ -25,6 +25,8 @@ const OPEN_MAX: usize = 64;
 
 /// Functions that are remembered as met.
 const MET_MAX: usize = 2 * INTERPRETED_MAX;
+/// Names, files and lines in memory.
+const NAMED_MAX_BYTES: usize = 256 << 20;
 
 /// The functions so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,8 +34,22 @@ pub(crate) struct Named {
     pub(crate) functions: Vec<InterpretedFunction>,
     /// Functions without a name: their process or they themselves were gone.
     pub(crate) unread: u64,
-    /// Functions beyond [`INTERPRETED_MAX`].
+    /// Functions beyond [`INTERPRETED_MAX`] or [`NAMED_MAX_BYTES`].
     pub(crate) beyond: u64,
+    bytes: usize,
+}
+
+impl Named {
+    fn add(&mut self, function: InterpretedFunction) {
+        let lines = size_of_val(function.lines.as_slice());
+        let bytes = size_of_val(&function) + function.name.len() + function.file.len() + lines;
+        if self.functions.len() >= INTERPRETED_MAX || self.bytes + bytes > NAMED_MAX_BYTES {
+            self.beyond += 1;
+            return;
+        }
+        self.bytes += bytes;
+        self.functions.push(function);
+    }
 }
 
 /// The thread, to be stopped.
@@ -106,7 +122,7 @@ impl Reader {
         if self.met.len() >= MET_MAX {
             self.met.clear();
         }
-        // CPUs tell a function each.
+        // Each CPU announces a function for itself.
         if !self.met.insert(met) {
             return;
         }
@@ -124,8 +140,7 @@ impl Reader {
         let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
         match function {
             None => named.unread += 1,
-            Some(_) if named.functions.len() >= INTERPRETED_MAX => named.beyond += 1,
-            Some(function) => named.functions.push(function),
+            Some(function) => named.add(function),
         }
     }
 

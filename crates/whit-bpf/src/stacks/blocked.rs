@@ -14,7 +14,7 @@ use crate::loading::{self, NEEDED, refused};
 use crate::messages;
 use crate::packed_object::{PackedObject, packed_object};
 
-const OBJECT: PackedObject = packed_object!("blocked");
+pub(crate) const OBJECT: PackedObject = packed_object!("blocked");
 /// Threads of one reading that a recording has, at most; others are counted.
 pub const BLOCKED_THREADS_MAX: usize = PROCESSES_MAX;
 /// Bytes of `struct blocked_record`.

@@ -11,6 +11,7 @@ mod interpreters;
 mod layout;
 mod needs;
 mod program;
+pub(crate) use blocked::OBJECT as BLOCKED_OBJECT;
 pub(crate) use program::OBJECT;
 pub mod record;
 mod runs;

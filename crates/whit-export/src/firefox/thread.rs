@@ -278,7 +278,7 @@ impl<'c, 'a> Tables<'c, 'a> {
         // The profiler and samply's API count from the lowest loaded address.
         let base = profile.base_addresses.get(dso_index).copied().flatten().unwrap_or_default();
         let address = frame.address.0.checked_sub(base.0);
-        let native_symbol = self.native_symbol(id, base).filter(|_| has_address);
+        let native_symbol = if has_address { self.native_symbol(id, base) } else { None };
         let table = &mut self.thread.frame_table;
         let number = table.length as u32;
         table.length += 1;

@@ -16,6 +16,12 @@ use crate::reason::Reason;
 use crate::split_files::MissingUnits;
 use crate::symbol_table::SymbolSource;
 
+/// Entries of places of code in blocks of addresses: a place of a few bytes may stand in 16,385 of them.
+const MAX_ENTRIES: u64 = 1 << 22;
+
+/// Texts of a section: an empty one takes one byte there, and some 40 in memory.
+const MAX_TEXTS: usize = 1 << 22;
+
 /// Bytes that are read from the front.
 struct In<'a>(&'a [u8]);
 
@@ -88,7 +94,11 @@ impl EmbeddedNames {
     /// Reads what a [`NamesWriter`](crate::NamesWriter) wrote. `None` for bytes that contradict themselves.
     pub fn from_bytes(bytes: &[u8]) -> Option<EmbeddedNames> {
         let mut from = In(bytes);
-        let texts = from.list(|from| Some(Arc::from(String::from_utf8_lossy(from.bytes()?))))?;
+        let mut room = MAX_TEXTS;
+        let texts = from.list(|from| {
+            room = room.checked_sub(1)?;
+            Some(Arc::from(String::from_utf8_lossy(from.bytes()?)))
+        })?;
         let mut names = EmbeddedNames { texts, ..EmbeddedNames::default() };
         for number in 0..from.count()? {
             // Later versions append to a binary.
@@ -154,7 +164,7 @@ impl EmbeddedNames {
                 size: from.number()?,
                 offset: from.number()?,
             });
-            Some(())
+            (places.entries() <= MAX_ENTRIES).then_some(())
         })?;
         let count = usize::try_from(from.number()?).ok()?;
         let named = from.list(|from| Some(Arc::from(Path::new(&*self.text(from.small()?)))))?;

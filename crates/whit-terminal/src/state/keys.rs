@@ -361,10 +361,11 @@ impl State {
         }
         match self.before.pop() {
             Some(before) => {
-                self.options.hists.filters = before.filters.clone();
-                self.zooms.clone_from(&before.words);
-                self.restore_span(&before);
-                self.compute();
+                self.options.hists.filters = before.filters;
+                self.zooms = before.words;
+                if !self.restore_span(before.span, before.profile) {
+                    self.compute();
+                }
             }
             None => self.message = Some("press q to quit, ? for the keys".to_owned()),
         }

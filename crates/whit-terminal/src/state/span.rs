@@ -1,6 +1,6 @@
 //! A range of time, which all views follow.
 
-use super::{Before, Request, State, View};
+use super::{Request, State, View};
 use crate::source::Span;
 use std::sync::Arc;
 use whit_profile::model::Profile;
@@ -33,7 +33,7 @@ impl State {
         Some(Request::Span(span))
     }
 
-    /// Shows the samples of a range in all views; Esc brings those before back.
+    /// Shows the samples of a range in all views; Esc shows the earlier samples again.
     pub(super) fn take_span(&mut self, span: Span, profile: Arc<Profile>) {
         self.remember();
         self.zooms.retain(|word| !word.starts_with(WORD));
@@ -41,13 +41,15 @@ impl State {
         self.show_span(Some(span), profile);
     }
 
-    /// The range before, where it is another one.
-    pub(super) fn restore_span(&mut self, before: &Before) {
-        if before.span != self.span
-            && let Some(profile) = &before.profile
-        {
-            self.show_span(before.span, profile.clone());
-        }
+    /// Shows another range, with all rows; false where it is the same range.
+    pub(super) fn restore_span(
+        &mut self,
+        span: Option<Span>,
+        profile: Option<Arc<Profile>>,
+    ) -> bool {
+        let Some(profile) = profile.filter(|_| span != self.span) else { return false };
+        self.show_span(span, profile);
+        true
     }
 
     fn show_span(&mut self, span: Option<Span>, profile: Arc<Profile>) {

@@ -24,6 +24,9 @@ pub(super) fn run(args: &ExportArgs, recording: &Recording, output: &Path) -> Re
     let written = written.map_err(|error| with_advice(output, error))?;
     keep_time(recording, output);
     written.records.warnings.iter().map(warning_text).for_each(message::error);
-    message::note(format_args!("the names of its frames take {} KiB", written.names_bytes >> 10));
+    message::note(format_args!(
+        "the names of frames take {} KiB",
+        written.names_bytes.div_ceil(1 << 10)
+    ));
     tell(written.records.records, written.records.bytes, output)
 }

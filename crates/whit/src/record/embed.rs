@@ -1,6 +1,7 @@
 //! `whit record --embed-symbols`: the names of frames, written into the recording when it is complete.
 
 use super::RecordArgs;
+use super::off_cpu::is_stream;
 use crate::failure::bail_usage;
 use crate::message;
 use crate::own_names::{self, Extent};
@@ -33,9 +34,10 @@ impl fmt::Display for Written {
 impl RecordArgs {
     /// Refuses an output that cannot be completed.
     pub(super) fn check_embedding(&self, output: &Output) -> Result<()> {
-        if self.embed_symbols.is_some() && !matches!(output, Output::File(_)) {
+        let is_file = matches!(output, Output::File(path) if !is_stream(path));
+        if self.embed_symbols.is_some() && !is_file {
             bail_usage!(
-                "--embed-symbols completes the recording when it has ended, which a pipe does not allow: name a \
+                "--embed-symbols completes the recording when it has ended, which a pipe or a device does not allow: name a \
                  file with -o"
             );
         }

@@ -72,11 +72,7 @@ impl RecordArgs {
             );
         }
         let output = self.output.as_ref().or(self.output_dir.as_ref());
-        let is_stream = |output: &PathBuf| {
-            let is_other = output.exists() && !output.is_file() && !output.is_dir();
-            output.as_os_str() == "-" || is_other
-        };
-        if output.is_some_and(is_stream) {
+        if output.is_some_and(|output| is_stream(output)) {
             bail_usage!(
                 "--off-cpu writes its samples when recording ends, which takes a file or a directory: \
                  name one with -o"
@@ -84,6 +80,11 @@ impl RecordArgs {
         }
         Ok(())
     }
+}
+
+/// Whether an output cannot be completed after the recording: a pipe or a device.
+pub(super) fn is_stream(output: &Path) -> bool {
+    output.as_os_str() == "-" || (output.exists() && !output.is_file() && !output.is_dir())
 }
 
 /// Appends the samples to a recording that is complete.

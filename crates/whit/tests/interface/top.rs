@@ -82,7 +82,7 @@ fn names_of_processes_are_escaped() {
         let program = folder.path().join("a\x1b]0;x\x07b");
         fs::copy(workload("shares")?, &program).unwrap();
         let program = Load::start(Command::new(&program).args(["flat", "120"]));
-        // Long names of the kernel beside it leave it its room.
+        // A wide terminal: long names of kernel functions do not push this name off the line.
         let screen = Screen::start(&top(&format!("-p {}", program.id())), 180, 24)?;
         let text = screen.shows(r"a\x1b]0;x\x07b");
         assert!(!screen.painted().contains('\x07'), "{text}");

@@ -10,7 +10,8 @@ use crate::support::{Skip, check, probe};
 const KNOWN_STACKS: &str = include_str!("known_stacks.py");
 /// How long the program runs.
 const SECONDS: &str = "3.5";
-/// Least share of frames that are as the program says.
+/// Least share of frames that are as the program says. A sample may fall where a frame is linked, and its last
+/// instruction not yet noted: CPython orders these writes for itself alone.
 const LEAST_EQUAL: f64 = 0.999;
 /// Least share of samples within the interpreter's loop that have functions in its place. Others enter or leave it.
 const LEAST_WALKED: f64 = 0.99;

@@ -202,8 +202,10 @@ impl EndedOutput {
 fn may_sample_kernel(features: &Features) -> bool {
     let is_kernels = |event: EventDesc| {
         let attr = &event.attr;
-        let is_dummy = attr.pmu_type == pmu_type::SOFTWARE && attr.config == software::DUMMY;
-        !is_dummy && !attr.has(AttrFlags::EXCLUDE_KERNEL)
+        // Events that carry other records sample nothing of their own.
+        let carriers = [software::DUMMY, software::BPF_OUTPUT];
+        let is_carrier = attr.pmu_type == pmu_type::SOFTWARE && carriers.contains(&attr.config);
+        !is_carrier && !attr.has(AttrFlags::EXCLUDE_KERNEL)
     };
     features.event_desc().into_iter().flatten().any(is_kernels)
 }
