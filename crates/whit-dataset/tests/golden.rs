@@ -205,6 +205,23 @@ fn recordings_that_are_published_together_are_as_those_published_alone() {
     assert!(matches!(known, Outcome::Present { id, .. } if id == ids[1]), "{known:?}");
 }
 
+/// Without a time of day, a recording has the date of its file.
+#[test]
+fn copies_of_a_recording_that_are_published_together_have_one_place() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let golden = golden("perf-fp");
+    let mut export = Export::new(folder.path());
+    for modified in [facts().modified, UNIX_EPOCH + NOW] {
+        let facts = Facts { modified, force: true, ..facts() };
+        let outcome = export.add(&database(&golden), facts).expect("an export");
+        assert!(matches!(outcome, Outcome::Written(_)), "{outcome:?}");
+    }
+    export.publish().expect("names");
+    let alone = tempfile::tempdir().expect("a folder");
+    add(alone.path(), &golden);
+    assert_eq!(content(folder.path()).len(), content(alone.path()).len());
+}
+
 #[test]
 fn recordings_that_were_not_published_are_not_there() {
     let folder = tempfile::tempdir().expect("a folder");
