@@ -37,6 +37,7 @@ mod markdown;
 pub mod named;
 pub mod peer;
 pub mod pmu;
+mod program_runs;
 mod random;
 pub mod record;
 pub mod recording;

@@ -6,6 +6,7 @@
 //! (a copy of the stack for later, or unwinding in the kernel) and at the data. Everything runs once a
 //! round, in turn, and the load alone in between.
 
+mod program_time;
 mod recorders;
 mod render;
 
@@ -13,6 +14,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+pub use program_time::ProgramTime;
 pub use recorders::{Load, Way};
 pub use render::markdown;
 
@@ -30,7 +32,7 @@ use whit_measure::summary::Spread;
 use whit_types::ByteSize;
 
 /// Version of the JSON form; a change that readers must know of raises it.
-pub const SCHEMA: u32 = 2;
+pub const SCHEMA: u32 = 3;
 /// Runs of the load alone in each round.
 const RUNS_ALONE: usize = 3;
 /// A recording of one run is smaller than this on any machine of today.
@@ -79,6 +81,8 @@ pub struct Table {
     pub alone: Vec<Alone>,
     /// Runs under a recorder, a row for each.
     pub rows: Vec<Row>,
+    /// Programs of the recorder that samples waits ([`Way::WhitOffCpu`]), a row for each window of time.
+    pub program_times: Vec<ProgramTime>,
 }
 
 /// One way to record.
@@ -178,10 +182,18 @@ fn one_load(
     };
     let rows =
         Way::of(load).iter().filter(|way| programs.has(**way)).map(|&way| row(way)).collect();
-    let mut table = Table { load, command: job.words.join(" "), alone: Vec::new(), rows };
+    let mut table = Table {
+        load,
+        command: job.words.join(" "),
+        alone: Vec::new(),
+        rows,
+        program_times: Vec::new(),
+    };
     for round in 0..options.rounds {
         say(&format!("  round {} of {}", round + 1, options.rounds));
         one_round(round, &mut table, &job, &options.event, programs, place)?;
+        let windows = programs.program_time(load, &options.event, &job, place)?;
+        table.program_times.extend(windows);
     }
     Ok(table)
 }

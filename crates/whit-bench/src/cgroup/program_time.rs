@@ -3,20 +3,16 @@
 //! These leave out the way into a program and out of it, and put in the time that they take themselves: an
 //! empty program shows how much that is.
 
-use std::collections::HashMap;
-use std::fs;
-
 use whit_bpf::nothing::Nothing;
 
 use super::load::Load;
 use crate::Error;
+use crate::program_runs::{Runs, of_process};
 use whit_measure::summary::Spread;
 
 /// Windows in which runs are timed. They are left out of the times of hops, since this takes time
 /// too. Each has a mean; where the hypervisor has run something else meanwhile it is far too long.
 const WINDOWS: usize = 8;
-/// `BPF_PROG_TYPE_TRACING`: of a process's programs, those that look at tracepoints with their types.
-const TRACING: &str = "26";
 
 /// The program's owner.
 #[derive(Debug)]
@@ -26,9 +22,6 @@ pub(super) enum Owner<'a> {
     /// Another process, by its id: the program that it has called most often.
     Process(u32),
 }
-
-/// Runs and their time, of programs by their ids.
-type Runs = HashMap<u64, (u64, u64)>;
 
 impl Owner<'_> {
     /// How long a run takes while the token goes around, in nanoseconds: the median of the windows' means;
@@ -50,26 +43,9 @@ impl Owner<'_> {
                 let found = program.statistics().ok();
                 found.map(|found| (0, (found.runs, found.run_time_ns))).into_iter().collect()
             }
-            Owner::Process(pid) => {
-                // Unreadable values are left out.
-                let files = fs::read_dir(format!("/proc/{pid}/fdinfo")).into_iter().flatten();
-                let texts = files.flatten().filter_map(|file| fs::read_to_string(file.path()).ok());
-                texts.filter_map(|text| program(&text)).collect()
-            }
+            Owner::Process(pid) => of_process(*pid),
         }
     }
-}
-
-/// The number of a program that looks at tracepoints, its runs and their time, from the kernel's
-/// description of its descriptor.
-fn program(text: &str) -> Option<(u64, (u64, u64))> {
-    let field = |name: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-        line.map(str::trim)
-    };
-    let number = |name: &str| field(name)?.parse().ok();
-    (field("prog_type")? == TRACING).then_some(())?;
-    Some((number("prog_id")?, (number("run_cnt")?, number("run_time_ns")?)))
 }
 
 /// Time of the program that ran most often.
@@ -85,18 +61,6 @@ fn mean_ns(before: &Runs, after: &Runs) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const TEXT: &str = "pos:\t0\nflags:\t02000002\nmnt_id:\t15\nprog_type:\t26\nprog_jited:\t1\n\
-                        prog_tag:\t8f\nmemlock:\t4096\nprog_id:\t77\nrun_time_ns:\t900\nrun_cnt:\t9\n";
-
-    #[test]
-    fn the_kernels_statistics_of_a_program_are_read() {
-        assert_eq!(program(TEXT), Some((77, (9, 900))));
-        // Links and maps have no such lines, and other programs are not meant.
-        assert_eq!(program(&TEXT.replace("prog_type", "link_type")), None);
-        assert_eq!(program(&TEXT.replace("26", "17")), None);
-        assert_eq!(program(&TEXT.replace("run_cnt", "recursion_misses")), None);
-    }
 
     #[test]
     fn the_program_that_ran_most_is_reported() {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::program_time::{self, ProgramTime};
 use crate::Error;
 use crate::named::{go_by_name, show_by_name};
 use crate::peer::version;
@@ -223,6 +224,22 @@ impl Programs {
     pub(super) fn versions(&self) -> Vec<String> {
         let recorders = self.recorders.iter().map(|recorder| recorder.version.clone());
         recorders.chain(self.samply.clone()).collect()
+    }
+
+    /// The time of the programs that sample waits, where whit and the load have them.
+    pub(super) fn program_time(
+        &self,
+        load: Load,
+        event: &str,
+        job: &Job,
+        place: RunLimits<'_>,
+    ) -> Result<Vec<ProgramTime>, Error> {
+        let whit = self.recorders.iter().find(|recorder| recorder.kind == RecorderKind::Whit);
+        let way = Way::WhitOffCpu;
+        match whit.filter(|_| Way::of(load).contains(&way)) {
+            Some(whit) => program_time::windows(whit, &way.options(load, event), job, place),
+            None => Ok(Vec::new()),
+        }
     }
 
     /// Records the job once, and removes the recording.

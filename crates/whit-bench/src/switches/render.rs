@@ -1,6 +1,6 @@
 //! The comparison as text.
 
-use super::{Comparison, Cost, Load, Row, Table, Way};
+use super::{Comparison, Cost, Load, ProgramTime, Row, Table, Way};
 use crate::markdown::{line_to, number, spread, table_to};
 use whit_measure::summary::Spread;
 
@@ -57,9 +57,22 @@ fn table_of(text: &mut String, table: &Table) {
     let mut rows = vec![HEADINGS.map(str::to_owned).to_vec()];
     rows.extend(table.rows.iter().map(|row| row_of(table, row)));
     table_to(text, &rows, 1);
-    if let Some(line) = conclusion(table) {
+    for line in conclusion(table).into_iter().chain(of_programs(table)) {
         line_to(text, &format!("\n{line}"));
     }
+}
+
+/// The way into a program is not in the kernel's figure; the row's slowdown has it.
+fn of_programs(table: &Table) -> Option<String> {
+    let over = |of: fn(&ProgramTime) -> f64| Spread::of(table.program_times.iter().map(of));
+    let programs = table.program_times.iter().map(|window| window.programs).max()?;
+    Some(format!(
+        "{}: a switch that is not sampled takes {} ns in {programs} programs, without the {} ns that the \
+         kernel takes to time each.",
+        Way::WhitOffCpu,
+        spread(&over(|window| window.switch_ns)?),
+        spread(&over(|window| window.empty_ns)?),
+    ))
 }
 
 fn row_of(table: &Table, row: &Row) -> Vec<String> {

@@ -21,6 +21,7 @@ fn table(rows: &[(Way, &[(f64, f64)])]) -> Table {
         command: "pingpong".into(),
         alone: Vec::new(),
         rows: rows.iter().map(row).collect(),
+        program_times: Vec::new(),
     }
 }
 
@@ -48,6 +49,15 @@ fn perfs_best_is_the_one_that_loses_the_least() {
     assert!(text.contains("| 1.25 (1.25–1.25) |") && text.contains(" 3146 |"), "{text}");
     assert!(text.contains("1/1."), "{text}");
     assert!(text.contains(" 420 |") && text.contains("not here: samply: nowhere"), "{text}");
+}
+
+#[test]
+fn the_time_of_the_programs_at_a_switch_is_said() {
+    let mut table = table(&[(Way::WhitBpf, &[(1.2, 0.0)])]);
+    let window = |switch_ns| ProgramTime { programs: 2, switch_ns, empty_ns: 50.0 };
+    table.program_times = [95.0, 90.0, 99.0].map(window).to_vec();
+    let text = markdown(&comparison(vec![table]));
+    assert!(text.contains("takes 95.0 (90.0–99.0) ns in 2 programs, without the 50.0"), "{text}");
 }
 
 #[test]
