@@ -14,7 +14,7 @@
 /* The id of the samples: `OFF_CPU_ID` of whit-perfdata. */
 #define OFF_CPU_EVENT (1ull << 63 | 3)
 
-/* Accounts that are found without a call, a power of two: by the lower bits of a thread's number. */
+/* Accounts that are found without a call, a power of two: by the lower 16 bits of a thread's number. */
 #define OFF_CPU_ACCOUNTS 65536
 /* `task_struct::__state` of a thread that has ended (include/linux/sched.h). */
 #define TASK_DEAD 0x80
@@ -47,20 +47,45 @@ struct {
 } off_cpu_others SEC(".maps");
 
 /* Whether waits of a thread are sampled. */
-static ALWAYS_INLINE u32 has_account(struct switch_memory *memory, struct task_struct *task)
+static ALWAYS_INLINE u32 has_account(struct task_struct *task)
 {
-	u32 pid;
+	struct switch_memory *memory;
+	u64 process;
 
 	if (settings.is_system_wide)
 		return 1;
-	pid = pid_of(task);
-	return is_target(task, tid_of(task), process_at_switch(memory, processes_generation(), pid));
+	memory = switch_memory_of_cpu();
+	if (!memory)
+		return 0;
+	process = process_at_switch(memory, processes_generation(), pid_of(task));
+	return is_target(task, tid_of(task), process);
+}
+
+/*
+ * When a thread leaves its CPU, and when the current one came. The scheduler has both by the clock of the CPU's
+ * runqueue, also for switches that some kernels hide. Reading a clock again takes longer than all else here.
+ */
+static ALWAYS_INLINE u32 has_scheduler_times(struct task_struct *task)
+{
+	return core_field_exists(task->se.cfs_rq) && core_field_exists(task->se.cfs_rq->rq) &&
+	       core_field_exists(task->sched_info.last_arrival);
+}
+
+static ALWAYS_INLINE u64 leaves_at(struct task_struct *task)
+{
+	return has_scheduler_times(task) ? runqueue_of(task)->clock : bpf_ktime_get_ns();
+}
+
+static ALWAYS_INLINE u64 came_back_at(struct task_struct *task)
+{
+	return has_scheduler_times(task) ? task->sched_info.last_arrival : bpf_ktime_get_ns();
 }
 
 /* The account at the place of a thread. Another thread may own it. */
 static ALWAYS_INLINE struct off_cpu_account *account_at(u32 tid)
 {
-	u32 place = tid % OFF_CPU_ACCOUNTS;
+	/* Threads of a process have numbers in a row: their accounts share no line of a CPU's cache. */
+	u32 place = ((tid << 4) | ((tid >> 12) & 15)) % OFF_CPU_ACCOUNTS;
 
 	return bpf_map_lookup_elem(&off_cpu_accounts, &place);
 }
@@ -72,26 +97,36 @@ static ALWAYS_INLINE u32 owns(struct off_cpu_account *account, u32 tid)
 	       (!account->owner && !__sync_val_compare_and_swap(&account->owner, 0, tid));
 }
 
+/* Whether the thread's account has begun, so that its waits are sampled. A chosen thread may be chosen no more. */
+static ALWAYS_INLINE u32 is_known(struct off_cpu_account *account, u32 tid)
+{
+	return account->owner == tid && account->spent && !settings.chosen_by;
+}
+
 /* (bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state) */
 SEC("tp_btf/sched_switch")
 int off_cpu_began(u64 *ctx)
 {
 	struct task_struct *prev = (void *)ctx[1];
-	struct switch_memory *memory = switch_memory_of_cpu();
-	u64 now = bpf_ktime_get_ns(), next = ctx[2];
 	struct off_cpu_account *account;
 	u32 state;
 
-	if (!memory)
-		return 0;
-	memory->switched = now;
-	memory->came = next;
-	/* The idle thread does not wait, nor does one that could go on (see why_it_goes()), or has ended. */
+	/* The idle thread does not wait, nor does one that could go on (see why_it_goes()). */
 	state = switch_state(ctx, prev->__state) & 0xffff;
-	if (!prev->pid || ctx[0] & 1 || !state || state & TASK_DEAD || !has_account(memory, prev))
+	if (!prev->pid || ctx[0] & 1 || !state)
 		return 0;
 	account = account_at(prev->pid);
-	if (account && !owns(account, prev->pid))
+	if (!account)
+		return 0;
+	if (state & TASK_DEAD) {
+		/* Its number may be given to a thread that is not recorded. */
+		if (account->owner == (u32)prev->pid)
+			account->spent = 0;
+		return 0;
+	}
+	if (!is_known(account, prev->pid) && !has_account(prev))
+		return 0;
+	if (!owns(account, prev->pid))
 		account = bpf_task_storage_get(&off_cpu_others, prev, NULL,
 					       BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!account)
@@ -99,7 +134,7 @@ int off_cpu_began(u64 *ctx)
 	if (!account->spent)
 		account->spent = 1 + ((u64)bpf_get_prandom_u32() << 32 | bpf_get_prandom_u32()) %
 					     settings.off_cpu_period;
-	account->left = now;
+	account->left = leaves_at(prev);
 	return 0;
 }
 
@@ -129,26 +164,13 @@ static __attribute__((noinline)) int emit_off_cpu(u64 *ctx, u64 period)
 	return 0;
 }
 
-/*
- * When the current thread came: at the switch, or now where that was hidden, as some kernels hide switches
- * out of the idle thread.
- */
-static ALWAYS_INLINE u64 came_back(struct task_struct *task)
-{
-	struct switch_memory *memory = switch_memory_of_cpu();
-
-	if (memory && memory->came == (u64)task)
-		return memory->switched;
-	return bpf_ktime_get_ns();
-}
-
 /* (bool is_switch): behind the switch, in the thread that came. Since Linux 6.15. */
 SEC("tp_btf/sched_exit_tp")
 int off_cpu_ended(u64 *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct off_cpu_account *account;
-	u64 spent, periods;
+	u64 came, spent, periods;
 
 	account = account_at(task->pid);
 	if (!account || !account->owner)
@@ -157,7 +179,9 @@ int off_cpu_ended(u64 *ctx)
 		account = bpf_task_storage_get(&off_cpu_others, task, NULL, 0);
 	if (!account || !account->left)
 		return 0;
-	spent = account->spent - 1 + (came_back(task) - account->left);
+	came = came_back_at(task);
+	/* Clocks of two CPUs may differ a little. */
+	spent = account->spent - 1 + (came > account->left ? came - account->left : 0);
 	account->left = 0;
 	if (spent < settings.off_cpu_period) {
 		account->spent = spent + 1;

@@ -200,9 +200,6 @@ struct known_process {
 struct switch_memory {
 	u64 told[TOLD];
 	struct known_process processes[KNOWN_PROCESSES];
-	/* For samples of waits: the time of the last switch, and the task that it switched in, as a number. */
-	u64 switched;
-	u64 came;
 };
 
 /* [CPU]: found once in a switch, where each look into an array for each CPU reads where the CPU's element is. The
