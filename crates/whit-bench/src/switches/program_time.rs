@@ -65,7 +65,7 @@ pub(super) fn windows(
     Ok(found)
 }
 
-/// What the window between two readings tells; nothing where the load did not run in it.
+/// Means of the window between two readings; nothing where the load did not run in it.
 fn window(before: &(Runs, RunStatistics), after: &(Runs, RunStatistics)) -> Option<ProgramTime> {
     let empty_runs = after.1.runs.saturating_sub(before.1.runs);
     let empty_ns = after.1.run_time_ns.saturating_sub(before.1.run_time_ns);
