@@ -132,6 +132,10 @@ pub enum Notice {
     CacheUnusable { directory: String, why: String },
     /// Functions of a language runtime have no names, in this process for one.
     RuntimeWithoutNames { runtime: Runtime, pid: Pid },
+    /// A Java virtual machine has written no names.
+    JavaWithoutMap { pid: Pid, why: String },
+    /// There is none that could.
+    NoJava,
     /// More files were mapped as code than are described.
     FilesCut { described: usize },
     /// A feature is too long for the format of pipes.
@@ -407,6 +411,15 @@ impl fmt::Display for Notice {
                 "functions of {runtime} have no names (process {}); to get names: {}",
                 pid.0,
                 runtime.advice()
+            ),
+            Notice::JavaWithoutMap { pid, why } => write!(
+                f,
+                "the Java virtual machine of process {} has written no names of its functions: {why}",
+                pid.0
+            ),
+            Notice::NoJava => f.write_str(
+                "--perf-map: no Java virtual machine of this recording runs any more; one that ends with the recording writes \
+                 its names itself with java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit",
             ),
             Notice::FilesCut { described } => write!(
                 f,

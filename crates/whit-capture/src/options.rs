@@ -204,6 +204,8 @@ pub struct RecordOptions {
     pub build_ids: bool,
     /// An empty section in the header, which [`fill`](whit_perfdata::names::fill) gives names later.
     pub room_for_names: bool,
+    /// Java virtual machines write the names of their code when recording ends ([`whit_host::java`]).
+    pub java_maps: bool,
     /// perf's cache of binaries: copies of those that processes with samples map go there; `None` makes none.
     pub kept_files: Option<KeptFilesPlan>,
     /// The command line, for the header.
@@ -244,6 +246,7 @@ impl RecordOptions {
             synthesis: Synthesis::default(),
             build_ids: true,
             room_for_names: false,
+            java_maps: false,
             kept_files: None,
             command_line: Vec::new(),
             version: env!("CARGO_PKG_VERSION").to_owned(),

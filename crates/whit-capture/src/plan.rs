@@ -76,6 +76,8 @@ pub(crate) struct OutputPlan {
     pub(crate) build_ids: bool,
     /// A section for names, which are added later.
     pub(crate) room_for_names: bool,
+    /// Java virtual machines write the names of their code.
+    pub(crate) java_maps: bool,
 }
 
 /// Records for processes and code that existed before the recording.
@@ -149,6 +151,7 @@ impl RecordPlan {
                 compression_level: options.streaming.compression_level,
                 build_ids: options.build_ids,
                 room_for_names: options.room_for_names,
+                java_maps: options.java_maps,
             },
             synthesis: SynthesisPlan {
                 what: options.synthesis,

@@ -36,6 +36,7 @@ pub mod cgroup;
 pub mod control;
 pub mod cpus;
 pub mod error;
+pub mod java;
 pub mod level;
 pub mod list_cut;
 pub mod named;

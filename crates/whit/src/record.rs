@@ -302,6 +302,10 @@ pub(crate) struct RecordArgs {
           default_missing_value = "hot", hide_possible_values = true, conflicts_with = "switch_output",
           help_heading = heading::OUTPUT)]
     embed_symbols: Option<Extent>,
+    /// When recording ends, have the recorded Java virtual machines (JDK 17) that still run write the names of
+    /// their functions, as jcmd PID Compiler.perfmap does
+    #[arg(long, conflicts_with = "no_buildid", help_heading = heading::OUTPUT)]
+    perf_map: bool,
     /// Do not record build ids
     #[arg(short = 'B', long, help_heading = heading::OUTPUT)]
     no_buildid: bool,

@@ -7,6 +7,8 @@ use std::path::Path;
 use whit_elf::ElfImage;
 use whit_host::roots::Roots;
 use whit_host::runtimes::{self, is_jitdump};
+use whit_host::target::Target;
+use whit_host::{java, processes};
 use whit_perfdata::feature::{BuildIdEntry, Features};
 use whit_perfdata::record::misc;
 use whit_types::{BuildId, Pid, Runtime};
@@ -32,6 +34,8 @@ pub(super) struct MappedCode<'a> {
     pub(super) says_runtimes: bool,
     /// There are samples of kernel code.
     pub(super) has_kernel: bool,
+    /// The target whose Java virtual machines write the names of their code; `None` has none write.
+    pub(super) java_maps: Option<&'a Target>,
 }
 
 impl MappedCode<'_> {
@@ -58,6 +62,9 @@ impl MappedCode<'_> {
         features.set_build_ids(&entries);
         if all.is_cut() || self.files.is_cut() {
             listener.notice(Notice::FilesCut { described: FILES_MAX });
+        }
+        if let Some(target) = self.java_maps {
+            self.ask_java(target, &all, listener);
         }
         if self.says_runtimes {
             let interpreted = features.interpreted_functions();
@@ -92,6 +99,37 @@ impl MappedCode<'_> {
         let (Some(entry), Some(text)) = (kernel, text) else { return };
         let is_of_this_start = |copy: &File| kernel::lists(copy, &text);
         files.keep_kernel_list(entry.id, is_of_this_start, || kernel::symbol_list(self.roots));
+    }
+
+    /// Asks each Java virtual machine of the target that still runs for the names of its code.
+    fn ask_java(&self, target: &Target, mapped: &MappedFiles, listener: &mut dyn Listener) {
+        let roots = self.roots;
+        let mut pids = match target {
+            Target::SystemWide(_) => processes::all(roots).unwrap_or_default(),
+            Target::Processes(pids) => pids.clone(),
+            Target::User(user) => {
+                let mut pids = processes::all(roots).unwrap_or_default();
+                pids.retain(|pid| processes::owner(roots, *pid) == Some(*user));
+                pids
+            }
+            Target::Command | Target::Threads(_) | Target::Named(..) => Vec::new(),
+        };
+        // Also descendants of the processes that were named.
+        pids.extend(self.files.mappers(mapped).iter().map(|(_, pid)| Pid(*pid)));
+        pids.sort_unstable();
+        pids.dedup();
+        let is_java = |pid: &Pid| {
+            runtimes::of_process(roots, *pid).iter().any(|found| found.runtime == Runtime::Java)
+        };
+        pids.retain(is_java);
+        if pids.is_empty() {
+            listener.notice(Notice::NoJava);
+        }
+        for pid in pids {
+            if let Err(error) = java::write_perf_map(roots, pid) {
+                listener.notice(Notice::JavaWithoutMap { pid, why: error.to_string() });
+            }
+        }
     }
 
     /// Runtimes whose functions have no names, each once in a session. Those of `interpreted` processes have some.
@@ -192,7 +230,13 @@ mod tests {
             }
             let mut said = Vec::new();
             let (mut features, mut hear) = (Features::default(), |notice| said.push(notice));
-            let code = MappedCode { files, roots: &roots, says_runtimes, has_kernel: false };
+            let code = MappedCode {
+                files,
+                roots: &roots,
+                says_runtimes,
+                has_kernel: false,
+                java_maps: None,
+            };
             let _ = code.describe(&mut features, [&ring].into_iter(), None, &mut hear);
             said
         };
@@ -216,7 +260,13 @@ mod tests {
         let said = |rings: &[MappedFiles], files: &FileCache| {
             let mut said = Vec::new();
             let (mut features, mut hear) = (Features::default(), |notice| said.push(notice));
-            let code = MappedCode { files, roots: &roots, says_runtimes: true, has_kernel: false };
+            let code = MappedCode {
+                files,
+                roots: &roots,
+                says_runtimes: true,
+                has_kernel: false,
+                java_maps: None,
+            };
             let _ = code.describe(&mut features, rings.iter(), None, &mut hear);
             said
         };

@@ -118,6 +118,7 @@ impl RecordArgs {
             synthesis: self.synthesis(),
             build_ids: !self.no_buildid,
             room_for_names: self.embed_symbols.is_some(),
+            java_maps: self.perf_map,
             kept_files: self.kept_files(),
             command_line: command_line(),
             version: format!("whit {}", env!("CARGO_PKG_VERSION")),

@@ -6,6 +6,7 @@ use std::process::Command;
 use crate::support::script::{self, Sample};
 use crate::support::tools::{text, whit};
 use crate::support::{Skip, check, probe};
+use whit_testing::wait::{Load, wait_until};
 
 /// Calls two functions for a second and a half.
 const BUSY: &str = "\
@@ -178,6 +179,94 @@ fn node_gets_names_by_the_way_that_the_recorder_says() {
         let (messages, report) = said(&["--perf-basic-prof"])?;
         assert!(!messages.contains("have no names"), "{messages}");
         assert!(report.contains("leaf"), "{report}");
+        Ok(())
+    });
+}
+
+/// Calls one function until it is killed, and says when that is compiled.
+const BUSY_JAVA: &str = "\
+public class Busy {
+    static int leaf(int n) { int s = 0; for (int i = 0; i < n; i++) s = s * 31 + i; return s; }
+    public static void main(String[] arguments) throws Exception {
+        long begin = System.nanoTime(); int sum = 0; boolean said = false;
+        while (System.nanoTime() - begin < 120_000_000_000L) {
+            sum += leaf(20000);
+            if (!said && System.nanoTime() - begin > 500_000_000L) {
+                said = new java.io.File(\"ready\").createNewFile();
+            }
+        }
+        System.exit(sum & 1);
+    }
+}
+";
+
+/// A Java virtual machine in `place` that runs compiled code.
+fn busy_java(place: &Path, options: &[&str]) -> Load {
+    std::fs::write(place.join("Busy.java"), BUSY_JAVA).expect("write a program");
+    let mut java = Command::new("java");
+    java.current_dir(place).args(options).arg("Busy.java");
+    let load = Load::start(&mut java);
+    wait_until("the program runs compiled code", || place.join("ready").exists());
+    load
+}
+
+/// Records a second of a process; gives the messages, and the table of functions.
+fn record_process(place: &Path, pid: u32, options: &[&str]) -> Result<(String, String), Skip> {
+    let mut recorder = whit();
+    recorder.current_dir(place).env("XDG_CACHE_HOME", place).args(["record", "-e", "cpu-clock:u"]);
+    recorder.args(["-F", "499", "-g", "--engine=ring", "-o", "perf.data"]).args(options);
+    recorder.args(["-p", &pid.to_string(), "--", "sleep", "1"]);
+    let messages = whit_testing::run::record(&mut recorder)?.stderr;
+    let mut reporter = whit();
+    reporter.current_dir(place).args(["report", "--stdio", "--no-children", "-g", "none"]);
+    Ok((String::from_utf8_lossy(&messages).into_owned(), text(&mut reporter)))
+}
+
+#[test]
+fn java_writes_its_names_when_the_recorder_asks() {
+    check("runtimes_java_map", || {
+        probe::own_events()?;
+        probe::program("java")?;
+        let place = tempfile::tempdir().expect("make a directory");
+        let java = busy_java(place.path(), &[]);
+        let (messages, report) = record_process(place.path(), java.id(), &[])?;
+        assert!(messages.contains("or whit record --perf-map"), "{messages}");
+        assert!(!report.contains("Busy.leaf"), "{report}");
+        let (messages, report) = record_process(place.path(), java.id(), &["--perf-map"])?;
+        let _ = std::fs::remove_file(format!("/tmp/perf-{}.map", java.id()));
+        assert!(!messages.contains("have no names"), "{messages}");
+        assert!(report.contains("Busy.leaf"), "{messages}{report}");
+        Ok(())
+    });
+}
+
+#[test]
+fn java_that_a_signal_would_end_is_left_alone() {
+    check("runtimes_java_without_signals", || {
+        probe::own_events()?;
+        probe::program("java")?;
+        let place = tempfile::tempdir().expect("make a directory");
+        let java = busy_java(place.path(), &["-Xrs", "-XX:+DisableAttachMechanism"]);
+        let (messages, _) = record_process(place.path(), java.id(), &["--perf-map"])?;
+        assert!(messages.contains("it neither listens nor handles SIGQUIT"), "{messages}");
+        let state =
+            std::fs::read_to_string(format!("/proc/{}/stat", java.id())).expect("its state");
+        assert!(!state.contains(") Z "), "{state}");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_recording_without_java_says_that_nobody_was_asked() {
+    check("runtimes_no_java", || {
+        probe::own_events()?;
+        let place = tempfile::tempdir().expect("make a directory");
+        let load = Load::start(Command::new("sleep").arg("100"));
+        let (messages, _) = record_process(place.path(), load.id(), &["--perf-map"])?;
+        assert!(
+            messages.contains("no Java virtual machine of this recording runs any more"),
+            "{messages}"
+        );
         Ok(())
     });
 }

@@ -179,7 +179,8 @@ impl EndedOutput {
             let says_runtimes = !context.plan.synthesis.target.covers_cpus();
             let (files, roots) = (&context.known_files, context.roots);
             let has_kernel = ledger.samples > 0 && may_sample_kernel(features);
-            let code = MappedCode { files, roots, says_runtimes, has_kernel };
+            let java_maps = plan.java_maps.then_some(&context.plan.synthesis.target);
+            let code = MappedCode { files, roots, says_runtimes, has_kernel, java_maps };
             let kept = code.describe(features, mapped, plan.kept_files.as_ref(), listener);
             (ledger.kept_binaries, ledger.kept_bytes) = (kept.kept, kept.copied_bytes);
             ledger.kept_ns = kept.time_ns;
