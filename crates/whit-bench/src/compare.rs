@@ -6,9 +6,12 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::Error;
-use crate::peer::{Peer, PeerKind};
+use crate::peer::{Paths, Peer, PeerKind};
 use whit_measure::measure::{self, Measurement, Outcome};
 use whit_measure::summary::Summary;
+
+/// The dataset of the recording, in the directory for output.
+pub(crate) const DATASET: &str = "dataset";
 
 /// How often, and how long at most.
 #[derive(Clone, Copy, Debug)]
@@ -78,10 +81,11 @@ fn run_once(
     scratch: &Path,
     limit: Duration,
 ) -> Result<Measurement, Error> {
-    let output = scratch.join(format!("{}.out", peer.kind));
-    let run = measure::run(peer.command(recording, &output), limit)
+    let (dataset, output) = (scratch.join(DATASET), scratch.join(format!("{}.out", peer.kind)));
+    let paths = Paths::new(recording, &dataset, &output);
+    let run = measure::run(peer.command(&paths), limit)
         .map_err(|source| Error::Run { program: peer.program.clone(), source })?;
-    crate::recording::remove_files_that_begin_with(scratch, &format!("{}.", peer.kind))?;
+    crate::recording::remove_those_that_begin_with(scratch, &format!("{}.", peer.kind))?;
     Ok(run)
 }
 

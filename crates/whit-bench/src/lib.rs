@@ -39,6 +39,7 @@ pub mod record;
 pub mod recording;
 pub mod render;
 pub mod report;
+pub mod samples;
 pub mod scratch;
 pub mod setup;
 pub mod stacks;
