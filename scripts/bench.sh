@@ -12,6 +12,11 @@ SIZES=${SIZES:-50M,500M,2G}
 ROUNDS=${ROUNDS:-5}
 OUT=target/bench
 
+# DuckDB takes part where one of the set-ups has installed it.
+for python in "$ROOT"/target/{setup/consumers,cluster}/python/bin/python; do
+    if "$python" -c 'import duckdb' 2>/dev/null; then export PYTHON=$python; fi
+done
+
 say "building whit (release)"
 cargo_build --release --locked -p whit -p whit-bench
 make -s -C bench/workloads deep matrix pingpong yield spawn token

@@ -103,6 +103,7 @@ condition() {
         steal) [ "$(awk 'NR == 1 { print $9 }' /proc/stat)" != 0 ] ;;
         hides-switches) hides_switches ;;
         no-consumers) [ ! -e target/setup/consumers/with-datafusion ] ;;
+        no-spark) [ ! -d target/cluster/pyspark/deps/jars ] || [ ! -x target/cluster/python/bin/python ] || ! have java ;;
         no-otlp-reader) [ ! -x target/setup/consumers/read-otlp ] ;;
         no-chromium) ! have chromium && ! have chromium-browser && ! have google-chrome ;;
         no-libc-symbols) [ ! -d /usr/lib/debug/.build-id ] ;;

@@ -80,7 +80,7 @@ enum What {
 }
 
 /// Where results go beside standard output.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 struct Results {
     /// Write every run, as JSON, to this file
     #[arg(long, value_name = "FILE")]

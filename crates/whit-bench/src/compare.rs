@@ -1,15 +1,18 @@
 //! Interleaved runs of peers on one file.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
 use serde::Serialize;
 
 use crate::Error;
-use crate::peer::{Peer, PeerKind};
+use crate::peer::{Paths, Peer, PeerKind};
 use whit_measure::measure::{self, Measurement, Outcome};
 use whit_measure::summary::Summary;
+
+/// The dataset of the recording, in the directory for output.
+pub(crate) const DATASET: &str = "dataset";
 
 /// How often, and how long at most.
 #[derive(Clone, Copy, Debug)]
@@ -89,13 +92,19 @@ pub fn count_printed(
 ) -> Result<(), Error> {
     for (peer, result) in peers.iter().zip(results) {
         if matches!(result.summary, Summary::Measured { .. }) {
-            let output = scratch.join(format!("{}.out", peer.kind));
-            let run = peer.command(recording, &output).stdin(Stdio::null()).output();
+            let (dataset, output) = files(peer.kind, scratch);
+            let paths = Paths::new(recording, &dataset, &output);
+            let run = peer.command(&paths).stdin(Stdio::null()).output();
             let run = run.map_err(|source| Error::Run { program: peer.program.clone(), source })?;
             result.printed_bytes = run.status.success().then_some(run.stdout.len() as u64);
         }
     }
     Ok(())
+}
+
+/// The dataset for all peers, and the output of one.
+fn files(kind: PeerKind, scratch: &Path) -> (PathBuf, PathBuf) {
+    (scratch.join(DATASET), scratch.join(format!("{kind}.out")))
 }
 
 fn run_once(
@@ -104,10 +113,11 @@ fn run_once(
     scratch: &Path,
     limit: Duration,
 ) -> Result<Measurement, Error> {
-    let output = scratch.join(format!("{}.out", peer.kind));
-    let run = measure::run(peer.command(recording, &output), limit)
+    let (dataset, output) = files(peer.kind, scratch);
+    let paths = Paths::new(recording, &dataset, &output);
+    let run = measure::run(peer.command(&paths), limit)
         .map_err(|source| Error::Run { program: peer.program.clone(), source })?;
-    crate::recording::remove_files_that_begin_with(scratch, &format!("{}.", peer.kind))?;
+    crate::recording::remove_those_that_begin_with(scratch, &format!("{}.", peer.kind))?;
     Ok(run)
 }
 

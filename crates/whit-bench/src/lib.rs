@@ -43,6 +43,7 @@ pub mod record;
 pub mod recording;
 pub mod render;
 pub mod report;
+pub mod samples;
 pub mod scratch;
 pub mod serve;
 pub mod setup;

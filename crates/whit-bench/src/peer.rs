@@ -1,5 +1,8 @@
 //! The programs that are compared.
 
+mod sql;
+mod words;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -7,6 +10,10 @@ use serde::Serialize;
 
 use crate::named::go_by_name;
 use whit_measure::measure::command_line;
+
+pub use sql::Question;
+use words::Argument;
+pub(crate) use words::Paths;
 
 /// A reader of recordings, in one of the ways it is used.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -35,19 +42,14 @@ pub enum PeerKind {
     WhitExport(ExportFormat),
     /// `whit export --archive` into a file: the recording with the names of its frames.
     WhitArchive,
+    /// `whit export --parquet` into a new dataset.
+    WhitParquet,
     /// One statement of SQL over the recording.
     WhitQuery(Question),
-}
-
-/// A statement of `whit query`.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Question {
-    /// Functions with self and total weights, as `whit report` has them.
-    Functions,
-    /// Weights by command and event, which need no call chains.
-    Commands,
-    /// Waits by kind.
-    Waits,
+    /// The same over a dataset that has the recording.
+    WhitDataset(Question),
+    /// The same over that dataset, in DuckDB.
+    DuckDb(Question),
 }
 
 /// The hottest function of the workload `deep`.
@@ -101,12 +103,19 @@ impl PeerKind {
     /// The answers for programs, and the report that they stand for.
     pub const BRIEF: [PeerKind; 2] = [PeerKind::WhitBrief, PeerKind::PerfReport];
 
-    /// `whit report`, and `whit query` with each statement.
-    pub const QUERIES: [PeerKind; 4] = [
+    /// `whit report`, and each statement over the recording, over a dataset, and in DuckDB over that dataset.
+    pub const QUERIES: [PeerKind; 11] = [
         PeerKind::Whit,
         PeerKind::WhitQuery(Question::Functions),
         PeerKind::WhitQuery(Question::Commands),
         PeerKind::WhitQuery(Question::Waits),
+        PeerKind::WhitParquet,
+        PeerKind::WhitDataset(Question::Functions),
+        PeerKind::WhitDataset(Question::Commands),
+        PeerKind::WhitDataset(Question::Waits),
+        PeerKind::DuckDb(Question::Functions),
+        PeerKind::DuckDb(Question::Commands),
+        PeerKind::DuckDb(Question::Waits),
     ];
 
     /// Every peer that whit is compared with.
@@ -127,14 +136,22 @@ impl PeerKind {
             | PeerKind::WhitAnnotate
             | PeerKind::WhitExport(_)
             | PeerKind::WhitArchive
-            | PeerKind::WhitQuery(_) => true,
+            | PeerKind::WhitParquet
+            | PeerKind::WhitQuery(_)
+            | PeerKind::WhitDataset(_) => true,
             PeerKind::PerfReport
             | PeerKind::PerfScript
             | PeerKind::PerfScriptNoInline
             | PeerKind::PerfSchedTimehist
             | PeerKind::PerfAnnotate
+            | PeerKind::DuckDb(_)
             | PeerKind::Samply => false,
         }
+    }
+
+    /// Whether it reads a dataset that has the recording, in the place of the recording.
+    pub(crate) fn reads_dataset(self) -> bool {
+        matches!(self, PeerKind::WhitDataset(_) | PeerKind::DuckDb(_))
     }
 
     /// Its name on the command line and in the table.
@@ -160,11 +177,18 @@ impl PeerKind {
             PeerKind::WhitQuery(Question::Functions) => "whit-query-functions",
             PeerKind::WhitQuery(Question::Commands) => "whit-query-commands",
             PeerKind::WhitQuery(Question::Waits) => "whit-query-waits",
+            PeerKind::WhitParquet => "whit-export-parquet",
+            PeerKind::WhitDataset(Question::Functions) => "whit-dataset-functions",
+            PeerKind::WhitDataset(Question::Commands) => "whit-dataset-commands",
+            PeerKind::WhitDataset(Question::Waits) => "whit-dataset-waits",
+            PeerKind::DuckDb(Question::Functions) => "duckdb-functions",
+            PeerKind::DuckDb(Question::Commands) => "duckdb-commands",
+            PeerKind::DuckDb(Question::Waits) => "duckdb-waits",
         }
     }
 
     fn arguments(self) -> Vec<Argument> {
-        use Argument::{Function, Output, Recording, Text};
+        use Argument::{Dataset, Function, Long, Output, Recording, Text};
         match self {
             PeerKind::PerfReport => {
                 vec![Text("report"), Text("--stdio"), Text("--no-inline"), Text("-i"), Recording]
@@ -200,8 +224,21 @@ impl PeerKind {
                 let words = [Text("export"), Text("-f"), Text("--archive"), Text("-i")];
                 words.into_iter().chain([Recording, Text("-o"), Output]).collect()
             }
+            PeerKind::WhitParquet => {
+                vec![Text("export"), Text("--parquet"), Output, Text("-i"), Recording]
+            }
             PeerKind::WhitQuery(question) => {
                 vec![Text("query"), Text("-i"), Recording, Text("-c"), Text(question.sql())]
+            }
+            PeerKind::WhitDataset(question) => {
+                vec![Text("query"), Text("--dataset"), Dataset, Text("-c"), Text(question.sql())]
+            }
+            PeerKind::DuckDb(question) => {
+                let words =
+                    [Text("-c"), Long("SCRIPT", sql::DUCKDB), Dataset, Text(question.sql())];
+                let views = sql::VIEWS.into_iter().map(|view| Long("VIEW", view));
+                let views = views.filter(|_| question == Question::Functions);
+                words.into_iter().chain(views).collect()
             }
         }
     }
@@ -214,23 +251,16 @@ impl PeerKind {
             | PeerKind::PerfSchedTimehist
             | PeerKind::PerfAnnotate => perf(),
             PeerKind::Samply => "samply".into(),
+            PeerKind::DuckDb(_) => sql::python(),
             PeerKind::Whit
             | PeerKind::WhitBrief
             | PeerKind::WhitSwitches
             | PeerKind::WhitAnnotate
             | PeerKind::WhitExport(_)
             | PeerKind::WhitArchive
-            | PeerKind::WhitQuery(_) => whit.to_owned(),
-        }
-    }
-}
-
-impl Question {
-    fn sql(self) -> &'static str {
-        match self {
-            Question::Functions => "SELECT * FROM top_functions ORDER BY self_weight DESC",
-            Question::Commands => "SELECT event, comm, SUM(weight) FROM sample GROUP BY 1, 2",
-            Question::Waits => "SELECT kind, COUNT(*), SUM(dur) FROM wait GROUP BY 1",
+            | PeerKind::WhitParquet
+            | PeerKind::WhitQuery(_)
+            | PeerKind::WhitDataset(_) => whit.to_owned(),
         }
     }
 }
@@ -254,14 +284,6 @@ pub fn perf() -> PathBuf {
 }
 
 go_by_name!(PeerKind, "peer", PeerKind::all());
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Argument {
-    Text(&'static str),
-    Recording,
-    Output,
-    Function,
-}
 
 /// A peer that is installed here.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -292,34 +314,32 @@ impl Peer {
     /// Looks for the program and asks for its version. `whit` is the whit to compare.
     pub fn detect(kind: PeerKind, whit: &Path, function: &str) -> Result<Peer, AbsentPeer> {
         let program = kind.program(whit);
-        let version = version(&program).map_err(|reason| AbsentPeer { kind, reason })?;
-        let words = fill(kind, function, Path::new("FILE"), Path::new("OUT"));
+        let version = match kind {
+            PeerKind::DuckDb(_) => sql::duckdb_version(&program),
+            _ => version(&program),
+        };
+        let version = version.map_err(|reason| AbsentPeer { kind, reason })?;
+        let words = fill(kind, function, &Paths::for_people());
         let function = function.to_owned();
         let name = program.file_name().map_or(program.clone(), PathBuf::from);
         Ok(Peer { kind, command: command_line(&name, &words), program, version, function })
     }
 
-    /// The command that reads `recording`; an output file goes to `output`.
+    /// The command that reads a recording, or a dataset of it.
     ///
     /// Nothing of the user's set-up plays in: no perf configuration, no debuginfod server.
-    pub fn command(&self, recording: &Path, output: &Path) -> Command {
+    pub(crate) fn command(&self, paths: &Paths<'_>) -> Command {
         let mut command = Command::new(&self.program);
         command
-            .args(fill(self.kind, &self.function, recording, output))
+            .args(fill(self.kind, &self.function, paths))
             .env("DEBUGINFOD_URLS", "")
             .env("PERF_CONFIG", "/dev/null");
         command
     }
 }
 
-fn fill(kind: PeerKind, function: &str, recording: &Path, output: &Path) -> Vec<String> {
-    let word = |argument| match argument {
-        Argument::Text(text) => text.to_owned(),
-        Argument::Recording => recording.display().to_string(),
-        Argument::Output => output.display().to_string(),
-        Argument::Function => function.to_owned(),
-    };
-    kind.arguments().into_iter().map(word).collect()
+fn fill(kind: PeerKind, function: &str, paths: &Paths<'_>) -> Vec<String> {
+    kind.arguments().into_iter().map(|argument| argument.word(function, paths)).collect()
 }
 
 /// The first line of a program's `--version`.
@@ -350,10 +370,12 @@ mod tests {
     }
 
     #[test]
-    fn every_command_reads_the_recording_once() {
+    fn every_command_reads_the_recording_or_its_dataset_once() {
         for kind in PeerKind::all() {
-            let words = fill(kind, HOTTEST, Path::new("FILE"), Path::new("OUT"));
-            assert_eq!(words.iter().filter(|w| *w == "FILE").count(), 1, "{words:?}");
+            let words = fill(kind, HOTTEST, &Paths::for_people());
+            let of = |name: &str| words.iter().filter(|word| *word == name).count();
+            let wanted = if kind.reads_dataset() { (0, 1) } else { (1, 0) };
+            assert_eq!((of("FILE"), of("DATASET")), wanted, "{words:?}");
         }
     }
 

@@ -173,7 +173,7 @@ impl Cache {
             return Err(Error::RecordingSize { command, actual: ByteSize(actual), wanted: size });
         }
         fs::rename(&partial, path).map_err(Error::file("rename to", path))?;
-        remove_files_that_begin_with(&self.directory, &file_name(&partial))?;
+        remove_those_that_begin_with(&self.directory, &file_name(&partial))?;
         Ok(command)
     }
 
@@ -236,12 +236,16 @@ fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// Removes the files in `directory` whose names begin with `prefix`.
-pub(crate) fn remove_files_that_begin_with(directory: &Path, prefix: &str) -> Result<(), Error> {
+/// Removes the files and folders in `directory` whose names begin with `prefix`.
+pub(crate) fn remove_those_that_begin_with(directory: &Path, prefix: &str) -> Result<(), Error> {
     for entry in fs::read_dir(directory).map_err(Error::file("read", directory))? {
         let path = entry.map_err(Error::file("read", directory))?.path();
         if file_name(&path).starts_with(prefix) {
-            fs::remove_file(&path).map_err(Error::file("remove", &path))?;
+            let removed = match path.is_dir() {
+                true => fs::remove_dir_all(&path),
+                false => fs::remove_file(&path),
+            };
+            removed.map_err(Error::file("remove", &path))?;
         }
     }
     Ok(())

@@ -9,12 +9,12 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::Error;
-use crate::compare::{PeerResult, Rounds, count_printed, interleave};
-use crate::peer::{AbsentPeer, Peer, PeerKind};
+use crate::compare::{DATASET, PeerResult, Rounds, count_printed, interleave};
+use crate::peer::{AbsentPeer, Paths, Peer, PeerKind};
 use crate::recording::{Cache, Recorder, Recording};
 use crate::scratch::Scratch;
 use crate::system::System;
-use whit_measure::measure::{Measurement, Outcome};
+use whit_measure::measure::{self, Measurement, Outcome};
 use whit_measure::summary::Summary;
 use whit_types::ByteSize;
 
@@ -93,12 +93,14 @@ pub fn compare(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Compariso
         say(&format!("{} ({})", recording.path.display(), ByteSize(recording.size_bytes)));
         warm(&recording.path)?;
         let scratch = Scratch::new(&options.cache)?;
+        let no_dataset = make_dataset(&peers, &recording.path, scratch.path(), rounds.limit)?;
+        let without = |kind: PeerKind| no_dataset.clone().filter(|_| kind.reads_dataset());
         let mut results = interleave(
             &peers,
             &recording.path,
             scratch.path(),
             rounds,
-            &|kind| too_slow.reason(kind),
+            &|kind| too_slow.reason(kind).or_else(|| without(kind)),
             &mut |round, kind, run| say(&describe(round, kind, run)),
         )?;
         if options.counts_printed {
@@ -108,6 +110,29 @@ pub fn compare(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Compariso
         files.push(FileResult { recording, results });
     }
     Ok(Comparison { schema: SCHEMA, system: System::detect(), peers, absent, files })
+}
+
+/// Exports the recording for those that read datasets; gives the reason for which there is none.
+fn make_dataset(
+    peers: &[Peer],
+    recording: &Path,
+    scratch: &Path,
+    limit: Duration,
+) -> Result<Option<String>, Error> {
+    if !peers.iter().any(|peer| peer.kind.reads_dataset()) {
+        return Ok(None);
+    }
+    let Some(export) = peers.iter().find(|peer| peer.kind == PeerKind::WhitParquet) else {
+        return Ok(Some("nothing makes the dataset".to_owned()));
+    };
+    let dataset = scratch.join(DATASET);
+    let run = measure::run(export.command(&Paths::new(recording, &dataset, &dataset)), limit)
+        .map_err(|source| Error::Run { program: export.program.clone(), source })?;
+    Ok(match run.outcome {
+        Outcome::Success => None,
+        Outcome::TimedOut { limit_s } => Some(format!("the export took more than {limit_s} s")),
+        Outcome::Failed { status, stderr } => Some(format!("the export: {status}: {stderr}")),
+    })
 }
 
 /// Peers that need not be tried on a larger file.
@@ -184,6 +209,7 @@ fn describe(round: usize, kind: PeerKind, run: &Measurement) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::peer::Question;
     use crate::recording::RecorderKind;
     use std::os::unix::fs::PermissionsExt;
 
@@ -227,6 +253,32 @@ mod tests {
         assert!(!comparison.whit_succeeded());
         let left = std::fs::read_dir(root.path().join("cache")).unwrap().count();
         assert_eq!(left, 0, "the scratch directory is gone");
+    }
+
+    /// A whit that makes folders of exports, and asks only whole ones.
+    const EXPORTER: &str = r#"#!/bin/sh
+        [ "$1" = --version ] && { echo whit 0; exit 0; }
+        [ "$1" = query ] && { test -e "$3/recording"; exit; }
+        [ $(wc -c < "$5") -le 10 ] && mkdir -p "$3" && touch "$3/recording""#;
+
+    #[test]
+    fn a_dataset_is_made_before_it_is_asked() {
+        let root = tempfile::tempdir().unwrap();
+        let mut options = options(root.path(), &[300, 5]);
+        std::fs::write(root.path().join("whit"), EXPORTER).unwrap();
+        let of_dataset = PeerKind::WhitDataset(Question::Commands);
+        options.peers = vec![of_dataset, PeerKind::WhitParquet];
+        let comparison = compare(&options, &mut |_| {}).unwrap();
+        let summaries = |file: usize| {
+            let results = comparison.files[file].results.iter();
+            results.map(|result| result.summary.clone()).collect::<Vec<_>>()
+        };
+        let both = summaries(0);
+        assert!(both.iter().all(|it| matches!(it, Summary::Measured { runs: 2, .. })), "{both:?}");
+        let [asked, exported] = &summaries(1)[..] else { panic!("two peers") };
+        assert!(matches!(asked, Summary::NotRun { reason } if reason.contains("the export")));
+        assert!(matches!(exported, Summary::Failed { .. }), "{exported:?}");
+        assert_eq!(std::fs::read_dir(root.path().join("cache")).unwrap().count(), 0);
     }
 
     #[test]

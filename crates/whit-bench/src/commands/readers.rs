@@ -13,7 +13,7 @@ use whit_types::ByteSize;
 use super::{Results, WORKLOADS, default_cache, heading, installed_whit};
 
 /// Recordings, runs and results.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub(super) struct ReaderArgs {
     /// Sizes of the recordings to make: K, M, G, separated by commas [default: 50M,500M,2G, for
     /// exports 1G; none with --file]
@@ -22,7 +22,7 @@ pub(super) struct ReaderArgs {
 
     /// A recording to compare on, as it is; may be repeated
     #[arg(long = "file", value_name = "FILE", help_heading = heading::COMPARED)]
-    files: Vec<PathBuf>,
+    pub(super) files: Vec<PathBuf>,
 
     /// Runs of each peer on each recording
     #[arg(long, value_name = "N", default_value_t = 5,
@@ -61,6 +61,11 @@ pub(super) struct ReaderArgs {
 }
 
 impl ReaderArgs {
+    /// Where recordings are kept.
+    pub(super) fn cache(&self) -> Result<PathBuf> {
+        self.cache.clone().map_or_else(default_cache, Ok)
+    }
+
     /// Runs the comparison; the exit code is 1 where whit itself did not get through.
     pub(super) fn run(
         &self,
@@ -111,7 +116,7 @@ fn options(
         sizes,
         files: args.files.clone(),
         workload: args.workload.clone(),
-        cache: args.cache.clone().map_or_else(default_cache, Ok)?,
+        cache: args.cache()?,
         recorder: Recorder { kind: args.recorder, whit, event: args.event.clone() },
         peers: peers.to_vec(),
         function: function.to_owned(),

@@ -6,11 +6,9 @@
 use std::io::{Seek, Write};
 use std::path::Path;
 
-use whit_perfdata::attr::{Attr, AttrFlags, SampleType};
-use whit_perfdata::encode::{RecordEncoder, push_record};
-use whit_perfdata::feature::{EventDesc, Features};
+use whit_perfdata::encode::RecordEncoder;
+use whit_perfdata::feature::Features;
 use whit_perfdata::reader::Recording;
-use whit_perfdata::record::record_type;
 use whit_perfdata::sample::{SampleId, SampleLayout};
 use whit_perfdata::writer::FileWriter;
 use whit_profile::model::Profile;
@@ -20,6 +18,7 @@ use whit_types::{Pid, Tid, TimestampNs};
 
 use crate::Error;
 use crate::random::Random;
+use crate::samples;
 
 /// Functions of a program. The first one is that of the power test.
 pub(super) const FUNCTIONS: usize = 40;
@@ -33,10 +32,6 @@ const GROUP: usize = 8;
 const PERIOD_NS: u64 = 1_000_000;
 const PID: i32 = 4242;
 const EVENT_ID: u64 = 1;
-/// `PERF_CONTEXT_USER`: addresses of user space follow.
-const USER: u64 = -512i64 as u64;
-/// `PERF_RECORD_MISC_USER`.
-const MISC_USER: u16 = 2;
 
 /// A program: the share of each function, and how many samples it stays in one on average.
 #[derive(Clone, Debug)]
@@ -105,19 +100,12 @@ pub(super) fn name(function: usize) -> String {
     format!("{:#018x}", address(function))
 }
 
-/// The profile of a recording of these samples; `None` stands for a lost one.
-pub(super) fn profile(samples: impl Iterator<Item = Option<u16>>) -> Result<Profile, Error> {
-    let attr = Attr {
-        pmu_type: 1,
-        sample_type: SampleType::IP | SampleType::TID | SampleType::TIME | SampleType::CALLCHAIN,
-        flags: AttrFlags::SAMPLE_ID_ALL | AttrFlags::EXCLUDE_KERNEL,
-        sample_period_or_freq: PERIOD_NS,
-        ..Attr::default()
-    };
-    let encoder = RecordEncoder::new(SampleLayout::new(&attr));
-    let events = [EventDesc { attr, ids: vec![EVENT_ID], name: "cpu-clock:u".into() }];
+/// The profile of a recording with samples in these functions; `None` stands for a lost one.
+pub(super) fn profile(functions: impl Iterator<Item = Option<u16>>) -> Result<Profile, Error> {
+    let events = [samples::event(EVENT_ID)];
+    let encoder = RecordEncoder::new(SampleLayout::new(&events[0].attr));
     let (mut records, mut lost, mut time) = (Vec::new(), 0, 0);
-    for sample in samples {
+    for sample in functions {
         time += PERIOD_NS;
         match sample {
             Some(function) => push_sample(&mut records, usize::from(function), time),
@@ -156,10 +144,6 @@ fn options() -> LoadOptions {
 fn push_sample(out: &mut Vec<u8>, function: usize, time: u64) {
     let caller = address(FUNCTIONS + function / GROUP);
     // Callers are looked up in front of the return address.
-    let chain = [USER, address(function), caller + 1, address(2 * FUNCTIONS) + 1];
-    let task = u64::from(PID as u32) | u64::from(PID as u32) << 32;
-    let fields = [address(function), task, time, chain.len() as u64];
-    let words = fields.into_iter().chain(chain);
-    let body: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
-    push_record(out, record_type::SAMPLE, MISC_USER, &body);
+    let chain = [address(function), caller + 1, address(2 * FUNCTIONS) + 1];
+    samples::push_sample(out, (PID as u64, PID as u64), time, &chain);
 }

@@ -1,5 +1,6 @@
 //! `whit query`: its sums are those of the reports, on recordings that are made here and on golden ones.
 
+mod answers;
 mod dataset;
 mod duckdb;
 mod failures;

@@ -1,6 +1,8 @@
 //! Datasets of `whit export --parquet`: killed exports, answers as over the recordings, and messages.
 
-use std::path::Path;
+use std::ffi::OsString;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -9,7 +11,7 @@ use tempfile::TempDir;
 use whit_testing::golden::Golden;
 
 use super::{golden, said};
-use crate::support::tools::{repository, text, whit};
+use crate::support::tools::{text, whit};
 
 /// Killed exports, each at another moment.
 const KILLS: u32 = 12;
@@ -33,10 +35,20 @@ const STATEMENTS: [&str; 12] = [
         WHERE s.ts BETWEEN 1000000 AND 2000000000 GROUP BY t.name",
 ];
 
+/// Names come from the golden recordings' files alone.
+fn symbols() -> [OsString; 4] {
+    let golden = Golden::folder();
+    [
+        "--symfs".into(),
+        golden.join("root").into(),
+        "--kallsyms".into(),
+        golden.join("kallsyms").into(),
+    ]
+}
+
 fn export(dataset: &Path) -> Command {
     let mut export = whit();
-    export.args(["export", "--parquet"]).arg(dataset).arg("--symfs");
-    export.arg(repository().join("tests/recordings/golden/root"));
+    export.args(["export", "--parquet"]).arg(dataset).args(symbols());
     for golden in Golden::all() {
         export.arg("-i").arg(golden.path);
     }
@@ -60,7 +72,7 @@ pub(super) fn over_dataset(dataset: &Path) -> Command {
 
 fn over_recordings() -> Command {
     let mut query = whit();
-    query.arg("query").arg("--symfs").arg(repository().join("tests/recordings/golden/root"));
+    query.arg("query").args(symbols());
     for golden in Golden::all() {
         query.arg("-i").arg(golden.path);
     }
@@ -79,7 +91,7 @@ fn sum_of_sql(dataset: &Path) -> Vec<String> {
     sorted_rows(&mut over_dataset(dataset), "SELECT COUNT(*), SUM(weight) FROM sample")
 }
 
-fn made() -> TempDir {
+pub(super) fn made() -> TempDir {
     let folder = tempfile::tempdir().expect("make a directory");
     text(&mut export(&folder.path().join("lake")));
     folder
@@ -189,4 +201,84 @@ fn wrong_datasets_and_options_name_the_way_out() {
     let onto_file = failed(onto_file.arg(golden("losses")));
     let text = said(&onto_file);
     assert!(text.contains("nothing of") && text.contains("Not a directory"), "{text}");
+}
+
+/// The only file of a table.
+fn part(dataset: &Path, table: &str) -> PathBuf {
+    let mut path = dataset.join(table);
+    while path.is_dir() {
+        let mut entries = std::fs::read_dir(&path).expect("a folder");
+        path = entries.next().expect("an entry").expect("an entry").path();
+    }
+    path
+}
+
+fn cut(dataset: &Path, table: &str) {
+    let file = File::options().write(true).open(part(dataset, table)).expect("open a part");
+    let length = file.metadata().expect("metadata").len();
+    file.set_len(length * 2 / 3).expect("cut a part");
+}
+
+fn overwritten(dataset: &Path, table: &str) {
+    let path = part(dataset, table);
+    let length = std::fs::metadata(&path).expect("metadata").len();
+    std::fs::write(path, vec![0; length as usize]).expect("overwrite a part");
+}
+
+fn of_another_table(dataset: &Path, table: &str) {
+    std::fs::copy(part(dataset, "cpu"), part(dataset, table)).expect("copy a part");
+}
+
+fn gone(dataset: &Path, table: &str) {
+    std::fs::remove_file(part(dataset, table)).expect("remove a part");
+}
+
+#[test]
+fn broken_files_are_named_and_written_anew_by_force() {
+    let folder = tempfile::tempdir().expect("make a directory");
+    let dataset = folder.path().join("lake");
+    let export = |options: &[&str]| {
+        let mut export = whit();
+        export.args(["export", "--parquet"]).arg(&dataset).args(symbols());
+        text(export.args(options).arg("-i").arg(golden("perf-fp")))
+    };
+    let all = "SELECT t.*, r.host FROM top_functions t JOIN recording r";
+    export(&[]);
+    let before = sorted_rows(&mut over_dataset(&dataset), all);
+    assert!(!before.is_empty());
+    type Break = fn(&Path, &str);
+    let breaks: [(Break, &str); 4] = [
+        (cut, "no whole Parquet file"),
+        (overwritten, "no whole Parquet file"),
+        (of_another_table, "has another table"),
+        (gone, "the file is missing"),
+    ];
+    for table in ["sample", "callsite", "frame", "mapping", "recording"] {
+        for (break_it, problem) in breaks {
+            let (path, absent) = (part(&dataset, table), problem == "the file is missing");
+            // Without its last file it is no recording.
+            if table == "recording" && absent {
+                continue;
+            }
+            break_it(&dataset, table);
+            let output = failed(over_dataset(&dataset).args(["-c", all]));
+            let message = said(&output);
+            assert_eq!(output.status.code(), Some(1), "{table}: {message}");
+            assert!(message.contains(problem), "{table}: {message}");
+            assert!(message.contains(&path.display().to_string()), "{table}: {message}");
+            assert!(!message.contains("panicked"), "{table}: {message}");
+            export(&["-f"]);
+            assert_eq!(sorted_rows(&mut over_dataset(&dataset), all), before, "{table}");
+        }
+    }
+}
+
+#[test]
+fn a_query_over_a_dataset_that_needs_too_much_memory_names_the_option() {
+    let folder = made();
+    let mut query = over_dataset(&folder.path().join("lake"));
+    let sql = "SELECT LENGTH(GROUP_CONCAT(HEX(ZEROBLOB(1000000)))) FROM sample";
+    let output = failed(query.args(["--memory", "8M", "-c", sql]));
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(said(&output).contains("--memory"), "{}", said(&output));
 }

@@ -22,7 +22,7 @@ const DEVIATIONS: f64 = 4.0;
 
 type Answers = BTreeMap<String, Value>;
 
-fn script(name: &str) -> PathBuf {
+pub(super) fn script(name: &str) -> PathBuf {
     repository().join("scripts/cluster").join(name)
 }
 
@@ -65,7 +65,7 @@ fn hosts(folder: &Path) -> Result<PathBuf, Skip> {
 }
 
 /// The Python of the test's set-up, where it has the package of an engine.
-fn engine(package: &str) -> Result<Command, Skip> {
+pub(super) fn engine(package: &str) -> Result<Command, Skip> {
     let python = installed("python/bin/python");
     let import = format!("import {package}");
     let found = Command::new(&python).args(["-c", &import]).output();
