@@ -157,6 +157,11 @@ int off_cpu_ended(u64 *ctx)
 		account = bpf_task_storage_get(&off_cpu_others, task, NULL, 0);
 	if (!account || !account->left)
 		return 0;
+	/* While nobody sampled, the thread may have been back and gone again. */
+	if (account->left < changes_by(SWITCHES_SINCE)) {
+		account->left = 0;
+		return 0;
+	}
 	spent = account->spent - 1 + (came_back(task) - account->left);
 	account->left = 0;
 	if (spent < settings.off_cpu_period) {

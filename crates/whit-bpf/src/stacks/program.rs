@@ -170,6 +170,17 @@ impl Program {
         link.map_err(refused("have a BPF program called at switches, wake-ups, forks and execs"))
     }
 
+    pub(super) fn detach_switches(&mut self) {
+        let _in_force = privilege::raise(&NEEDED);
+        self.switches = None;
+        self.wakes = None;
+    }
+
+    pub(super) fn detach_off_cpu(&mut self) {
+        let _in_force = privilege::raise(&NEEDED);
+        self.off_cpu.clear();
+    }
+
     pub(super) fn detach(&mut self) {
         let _in_force = privilege::raise(&NEEDED);
         self.switches = None;

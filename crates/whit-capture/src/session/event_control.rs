@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use whit_engine::Engine;
 use whit_engine::open_event::OpenEvent;
+use whit_engine::{Engine, WaitMode};
 use whit_perfdata::attr::AttrFlags;
 use whit_perfdata::blocked::Edge;
 use whit_perfdata::feature::RecordedSpan;
@@ -13,6 +13,7 @@ use super::context::SessionContext;
 use super::recorded_time::RecordedTime;
 use super::redraw::Redraws;
 use super::schedule::Stopwatch;
+use super::stretches::Stretches;
 use super::unreported_loss::Losses;
 use super::watched::Watched;
 use crate::error::CaptureError;
@@ -26,6 +27,10 @@ pub(super) struct EventControl {
     /// The recorded threads, as they were when recording began.
     watched: Option<Watched>,
     redraws: Option<Redraws>,
+    /// Where a budget changes the distance between samples.
+    stretches: Option<Arc<Stretches>>,
+    /// Switches were asked for, and are left out for the sake of a budget.
+    lacks_switches: bool,
 }
 
 /// Records of threads that write none themselves.
@@ -41,15 +46,50 @@ impl EventControl {
         events: Vec<OpenEvent>,
         engine: Box<dyn Engine>,
         recorded: RecordedTime,
+        stretches: Option<Arc<Stretches>>,
     ) -> EventControl {
         let events = Arc::new(events);
         let (enabled, watched, redraws) = (Stopwatch::default(), None, None);
-        EventControl { events, engine, enabled, recorded, watched, redraws }
+        EventControl {
+            events,
+            engine,
+            enabled,
+            recorded,
+            watched,
+            redraws,
+            stretches,
+            lacks_switches: false,
+        }
+    }
+
+    /// Where a budget changes the distance between samples.
+    pub(super) fn stretches(&self) -> Option<Arc<Stretches>> {
+        self.stretches.clone()
+    }
+
+    /// Records waits in another way from here on. The spans of an output are those in which all switches are recorded.
+    pub(super) fn set_waits(&mut self, mode: WaitMode) -> Result<(), CaptureError> {
+        let lacks =
+            self.engine.wait_modes().first() == Some(&WaitMode::Exact) && mode != WaitMode::Exact;
+        if lacks {
+            self.recorded.stop();
+        }
+        self.lacks_switches = lacks;
+        self.engine.set_waits(mode)?;
+        self.start_span();
+        Ok(())
+    }
+
+    /// Everything is on, unless switches are left out.
+    fn start_span(&mut self) {
+        if !self.lacks_switches && self.enabled.is_running() {
+            self.recorded.start();
+        }
     }
 
     /// Draws the periods of clocks anew from here on.
     pub(super) fn start_redraws(&mut self) -> Result<(), CaptureError> {
-        self.redraws = Redraws::start(&self.events)?;
+        self.redraws = Redraws::start(&self.events, self.stretches.clone())?;
         Ok(())
     }
 
@@ -99,7 +139,7 @@ impl EventControl {
                 }
             }
         }
-        self.recorded.start();
+        self.start_span();
         Ok(())
     }
 
@@ -108,7 +148,7 @@ impl EventControl {
         self.enabled.start(now);
         self.engine.switch_on()?;
         let found = self.set_enabled(true, None);
-        self.recorded.start();
+        self.start_span();
         Ok(found)
     }
 
