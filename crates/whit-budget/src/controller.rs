@@ -6,11 +6,11 @@ use crate::estimate::{Peak, UnitCost};
 use crate::settings::{Cause, Levers, Reading, Settings, Waits};
 
 /// Settings are lowered where they cost more than this part of the allowed cost: costs are measured inexactly.
-const LOWER_AT: f64 = 0.8;
+const LOWER_AT: f64 = 0.85;
 /// Then those are taken that cost no more than this part. ...
-const LOWER_TO: f64 = 0.65;
+const LOWER_TO: f64 = 0.7;
 /// ... Better ones are taken that cost no more than this part.
-const RAISE_TO: f64 = 0.55;
+const RAISE_TO: f64 = 0.65;
 /// For so long the better settings must have been within the budget before they are taken.
 const HOLD: Duration = Duration::from_millis(1500);
 /// The longest such time: it doubles each time that the better settings cost too much after all.

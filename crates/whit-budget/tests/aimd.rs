@@ -14,7 +14,7 @@ const PLANT: Plant = Plant {
     sample_ns: 4000.0,
     exact_ns: 600.0,
     sampled_ns: 150.0,
-    noise: 0.2,
+    noise: 0.15,
 };
 
 /// Additive increase, multiplicative decrease over the settings in their order: the frequency first, then the waits. It

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use whit_budget::{Reading, Settings, Waits};
 use whit_engine::open_event::OpenEvent;
-use whit_engine::{ProgramTime, ProgramTimes};
+use whit_engine::{Engine, ProgramTime, ProgramTimes};
 use whit_sys::usage::CpuUsage;
 
 use crate::session::event_control::EventControl;
@@ -36,6 +36,8 @@ const ASSUMED_RUN_NS: [f64; 2] = [3000.0, 900.0];
 const READ_SAMPLE_WEIGHT: f64 = 4.0;
 /// The recorder works in bursts: their mean over this time counts.
 const SMOOTHED: Duration = Duration::from_millis(1500);
+/// Time between two looks at the times of programs.
+const TIMES_INTERVAL: Duration = Duration::from_millis(240);
 /// Where context switches are counted.
 const STAT_BYTES_MAX: usize = 1 << 20;
 
@@ -69,8 +71,9 @@ impl Smoothed {
         }
         self.points.push_back((now, sum));
         let Some((first, at_first)) = self.points.front() else { return 0.0 };
-        let elapsed = now.saturating_duration_since(*first).as_nanos() as f64;
-        if elapsed > 0.0 { (sum - at_first) / elapsed } else { 0.0 }
+        // A burst at the begin is one of the whole time, too.
+        let elapsed = now.saturating_duration_since(*first).max(SMOOTHED);
+        (sum - at_first) / elapsed.as_nanos() as f64
     }
 }
 
@@ -116,6 +119,8 @@ pub(in crate::session) struct Costs {
     switch_run: RunCost,
     wait_run: RunCost,
     other_programs: (u64, u64),
+    times: ProgramTimes,
+    asked_at: Option<Instant>,
     process_rate: Smoothed,
     reader_rate: Smoothed,
     sample_rate: Smoothed,
@@ -147,6 +152,8 @@ impl Costs {
             switch_run: RunCost::assumed(switch_ns),
             wait_run: RunCost::assumed(switch_ns / 4.0),
             other_programs: (0, 0),
+            times: ProgramTimes::default(),
+            asked_at: None,
             process_rate: Smoothed::default(),
             reader_rate: Smoothed::default(),
             sample_rate: Smoothed::default(),
@@ -203,7 +210,7 @@ impl Costs {
         let drained_rate = self.sample_rate.rate(now, drained);
         let rate = samples_rate(events, settings.stretch).unwrap_or(drained_rate);
         let samples = if settings.is_paused { 0.0 } else { rate * elapsed_ns };
-        let times = engine.program_times().unwrap_or_default();
+        let times = self.times(now, engine);
         let programs_ns = self.sample_run.see(times.samples);
         let interrupts_ns = self.interrupts(meters, now);
         let each_ns = if self.has_programs { INTERRUPT_NS + programs_ns } else { KERNEL_SAMPLE_NS };
@@ -226,6 +233,18 @@ impl Costs {
             switches,
         };
         Some(self.present)
+    }
+
+    /// The times of programs. They grow in one window of each half second only, and asking costs more than anything else
+    /// here.
+    fn times(&mut self, now: Instant, engine: &dyn Engine) -> ProgramTimes {
+        let is_due =
+            self.asked_at.is_none_or(|at| now.saturating_duration_since(at) >= TIMES_INTERVAL);
+        if self.has_programs && is_due {
+            self.asked_at = Some(now);
+            self.times = engine.program_times().unwrap_or_default();
+        }
+        self.times
     }
 
     /// The cost of one context switch.
@@ -349,10 +368,10 @@ mod tests {
         let (mut rate, begin) = (Smoothed::default(), Instant::now());
         let at = |ms| begin + Duration::from_millis(ms);
         assert!(rate.rate(at(0), 0.0) == 0.0);
-        assert!((rate.rate(at(1000), 5e6) - 0.005).abs() < 1e-9);
-        assert!((rate.rate(at(2000), 5e6) - 0.0025).abs() < 1e-9);
+        assert!((rate.rate(at(10), 6e6) - 0.004).abs() < 1e-9);
+        assert!((rate.rate(at(2000), 6e6) - 0.003).abs() < 1e-9);
         // The burst is over and forgotten.
-        assert!(rate.rate(at(4000), 5e6).abs() < 1e-9);
+        assert!(rate.rate(at(4000), 6e6).abs() < 1e-9);
     }
 
     #[test]
