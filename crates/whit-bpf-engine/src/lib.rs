@@ -274,6 +274,10 @@ impl BpfEngine {
 
     fn attach_programs(&self) -> Result<(), EngineError> {
         let mut stacks = self.lock();
+        if self.following.is_some() {
+            // Where it was switched off before.
+            stacks.attach_processes().map_err(EngineError::own)?;
+        }
         self.traced.iter().try_for_each(|traced| traced.attach(&mut stacks))?;
         if self.wakes && !self.switches {
             stacks.attach_wakes().map_err(EngineError::own)?;

@@ -156,6 +156,9 @@ impl Program {
     }
 
     pub(super) fn attach_processes(&mut self) -> Result<(), BpfError> {
+        if !self.followers.is_empty() {
+            return Ok(());
+        }
         for name in FOLLOWERS {
             let link = self.attach(name)?;
             self.followers.push(link);

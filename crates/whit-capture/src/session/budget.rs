@@ -179,10 +179,16 @@ impl BudgetKeeper {
     fn keep_cost(&mut self, reading: &Reading) {
         let now = [reading.elapsed.as_nanos() as f64, reading.cost_ns(), reading.capacity_ns];
         self.open.iter_mut().zip(now).for_each(|(sum, now)| *sum += now);
-        let [elapsed_ns, cost_ns, capacity_ns] = self.open;
-        if elapsed_ns >= f64::from(self.history.costs.interval_ms) * 1e6 && capacity_ns > 0.0 {
+        loop {
+            let [elapsed_ns, cost_ns, capacity_ns] = self.open;
+            let interval_ns = f64::from(self.history.costs.interval_ms) * 1e6;
+            if elapsed_ns < interval_ns || capacity_ns <= 0.0 {
+                break;
+            }
             self.history.costs.push((cost_ns / capacity_ns * MILLION) as u32);
-            self.open = [0.0; 3];
+            // The rest of the reading belongs to the next interval.
+            let rest = 1.0 - interval_ns / elapsed_ns;
+            self.open = self.open.map(|sum| sum * rest);
         }
     }
 

@@ -32,8 +32,8 @@ const KERNEL_SWITCH_NS: f64 = 700.0;
 const CALL_NS: f64 = 60.0;
 /// The run of a program before it was timed: for a sample, and for a context switch.
 const ASSUMED_RUN_NS: [f64; 2] = [3000.0, 900.0];
-/// A sample takes so many times a reader's time for a context switch.
-const READ_SAMPLE_WEIGHT: f64 = 4.0;
+/// A sample, and a recorded context switch, take no more of a reader's time.
+const READ_NS_MAX: [f64; 2] = [2000.0, 500.0];
 /// The recorder works in bursts: their mean over this time counts.
 const SMOOTHED: Duration = Duration::from_millis(1500);
 /// Time between two looks at the times of programs.
@@ -222,14 +222,15 @@ impl Costs {
         let readers = self.reader_rate.rate(now, read).min(process);
         let recorded =
             if settings.waits == Waits::Exact && !settings.is_paused { switches } else { 0.0 };
-        let of_samples = share_of(samples * READ_SAMPLE_WEIGHT, recorded);
         let readers_ns = readers * elapsed_ns;
+        let [read_samples_ns, read_switches_ns] = shares_of_readers(readers_ns, samples, recorded);
+        let read_ns = read_samples_ns + read_switches_ns;
         self.present = Reading {
             elapsed,
             capacity_ns: self.capacity(drained_rate, events, settings) * elapsed_ns,
-            samples_ns: interrupts_ns.unwrap_or(samples * each_ns) + readers_ns * of_samples,
-            waits_ns: waits_ns + readers_ns * (1.0 - of_samples),
-            other_ns: (process - readers) * elapsed_ns + self.others(&times) * elapsed_ns,
+            samples_ns: interrupts_ns.unwrap_or(samples * each_ns) + read_samples_ns,
+            waits_ns: waits_ns + read_switches_ns,
+            other_ns: process * elapsed_ns - read_ns + self.others(&times) * elapsed_ns,
             switches,
         };
         Some(self.present)
@@ -329,9 +330,14 @@ fn count_in(stat: &[u8]) -> Option<u64> {
     std::str::from_utf8(&stat[at..end]).ok()?.trim().parse().ok()
 }
 
-fn share_of(part: f64, other: f64) -> f64 {
-    let whole = part + other;
-    if whole > 0.0 { part / whole } else { 1.0 }
+/// The parts of the readers' time that go with samples and with recorded switches. The rest is for mappings, names and
+/// wake-ups, which no setting changes.
+fn shares_of_readers(readers_ns: f64, samples: f64, switches: f64) -> [f64; 2] {
+    let [sample_ns, switch_ns] = READ_NS_MAX;
+    let most = [samples * sample_ns, switches * switch_ns];
+    let whole = most[0] + most[1];
+    let part = if whole > readers_ns { readers_ns / whole } else { 1.0 };
+    most.map(|ns| ns * part)
 }
 
 /// Samples in each nanosecond of all timers; `None` where other events are sampled, or threads are.
@@ -369,9 +375,18 @@ mod tests {
         let at = |ms| begin + Duration::from_millis(ms);
         assert!(rate.rate(at(0), 0.0) == 0.0);
         assert!((rate.rate(at(10), 6e6) - 0.004).abs() < 1e-9);
-        assert!((rate.rate(at(2000), 6e6) - 0.003).abs() < 1e-9);
+        assert!((rate.rate(at(1500), 6e6) - 0.004).abs() < 1e-9);
+        assert!((rate.rate(at(1509), 9e6) - 9.0 / 1509.0).abs() < 1e-9);
         // The burst is over and forgotten.
-        assert!(rate.rate(at(4000), 6e6).abs() < 1e-9);
+        assert!(rate.rate(at(4000), 9e6).abs() < 1e-9);
+    }
+
+    #[test]
+    fn readers_work_for_other_things_than_samples_and_switches() {
+        assert_eq!(shares_of_readers(1e6, 100.0, 0.0), [200_000.0, 0.0]);
+        assert_eq!(shares_of_readers(100_000.0, 100.0, 0.0), [100_000.0, 0.0]);
+        assert_eq!(shares_of_readers(350_000.0, 100.0, 1000.0), [100_000.0, 250_000.0]);
+        assert_eq!(shares_of_readers(5.0, 0.0, 0.0), [0.0, 0.0]);
     }
 
     #[test]

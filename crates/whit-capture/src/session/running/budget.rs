@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use whit_budget::Waits;
 use whit_perfdata::blocked::Edge;
 
 use super::Running;
@@ -31,6 +32,19 @@ impl Running<'_> {
             return Ok(());
         };
         parts.meters.metering.settle(parts.listener);
+        let clock = parts.context.plan.events.clock;
+        let is_exact = step != Step::Pause && waits == Waits::Exact;
+        if parts.context.plan.events.tracking.switches && !is_exact {
+            parts.control.begin_gap(clock);
+        }
+        if is_exact {
+            let records = parts.control.end_gap(clock);
+            self.readers.write(records);
+        }
+        self.take_step(step, waits, now)
+    }
+
+    fn take_step(&mut self, step: Step, waits: Waits, now: Instant) -> Result<(), CaptureError> {
         match step {
             Step::Pause => {
                 self.stop_events(now);
