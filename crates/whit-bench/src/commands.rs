@@ -2,6 +2,7 @@
 
 mod accuracy;
 mod brief;
+mod budget;
 mod cgroup;
 mod day;
 mod diff;
@@ -44,6 +45,8 @@ enum What {
     Accuracy(accuracy::AccuracyArgs),
     /// Compare `whit report --brief` with `perf report`: time, memory and printed bytes
     Brief(brief::BriefArgs),
+    /// Measure `whit record --max-overhead`: the cost while loads come and go, and the slowdown of programs beside it
+    Budget(budget::BudgetArgs),
     /// Compare ways to count per cgroup: time added to each switch between cgroups
     Cgroup(cgroup::CgroupArgs),
     /// Simulate a day of `whit top`: memory by the hour
@@ -96,6 +99,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<i32> {
     match &args.what {
         What::Accuracy(args) => accuracy::run(args),
         What::Brief(args) => brief::run(args),
+        What::Budget(args) => budget::run(args),
         What::Cgroup(args) => cgroup::run(args),
         What::Day(args) => day::run(args),
         What::Diff(args) => diff::run(args),

@@ -25,6 +25,7 @@
 #![forbid(unsafe_code)]
 
 pub mod accuracy;
+pub mod budget;
 pub mod cgroup;
 pub mod compare;
 pub mod core_pmu;

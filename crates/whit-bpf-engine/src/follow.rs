@@ -19,11 +19,13 @@ use whit_host::roots::Roots;
 use whit_perfdata::record::{MappedFileId, Mmap, RawRecord, SideBand};
 use whit_perfdata::sample::SampleLayout;
 use whit_sys::maps::MapsLine;
+use whit_sys::usage::CpuUsage;
 use whit_sys::{Errno, Poller, Waker};
 use whit_types::{Avma, Pid, Tid, TimestampNs};
 use whit_unwind::Trampolines;
 use whit_unwind_tables::TableStore;
 
+use super::allowance::{Allowance, Share};
 use super::arenas;
 use super::model::{Backing, Model};
 use super::modules::{Modules, TableCounts, UnopenedBinary};
@@ -69,6 +71,7 @@ pub(super) struct Following {
     stop: Arc<AtomicBool>,
     waker: Waker,
     thread: Option<JoinHandle<FollowCounts>>,
+    share: Arc<Share>,
 }
 
 /// Works on the thread.
@@ -126,17 +129,24 @@ impl Following {
         follower.tell();
         follower.await_tables(Instant::now() + TABLES_WAIT)?;
         let stop = Arc::new(AtomicBool::new(false));
-        let seen = stop.clone();
-        let work = move || follower.work(&seen);
+        let share = Arc::new(Share::default());
+        let (seen, limit) = (stop.clone(), share.clone());
+        let work = move || follower.work(&seen, &limit);
         let thread = std::thread::Builder::new().name("whit-follow".to_owned()).spawn(work);
         let thread = thread.map_err(|source| EngineError::Thread { source })?;
-        Ok(Following { stop, waker, thread: Some(thread) })
+        Ok(Following { stop, waker, thread: Some(thread), share })
+    }
+
+    /// The thread takes no more than a part of one CPU from here on.
+    pub(super) fn set_share(&self, share: f64) {
+        self.share.set(share);
     }
 
     /// Ends the thread and gives its counts.
     pub(super) fn stop(&mut self) -> FollowCounts {
         self.stop.store(true, Ordering::SeqCst);
         let _ = self.waker.wake();
+        self.thread.iter().for_each(|thread| thread.thread().unpark());
         let thread = self.thread.take().and_then(|thread| thread.join().ok());
         thread.unwrap_or_default()
     }
@@ -155,10 +165,17 @@ impl Drop for Following {
 }
 
 impl Follower {
-    fn work(mut self, stop: &AtomicBool) -> FollowCounts {
+    fn work(mut self, stop: &AtomicBool, share: &Share) -> FollowCounts {
         super::hurry();
         let mut swept = Instant::now();
+        let used_ns = || CpuUsage::of_thread().unwrap_or_default().total_ns();
+        let mut allowance = Allowance::new(swept, used_ns());
         while !stop.load(Ordering::SeqCst) {
+            let rest = allowance.rest(share, Instant::now(), used_ns());
+            if !rest.is_zero() {
+                std::thread::park_timeout(rest);
+                continue;
+            }
             if self.turn(SWEEP_INTERVAL).is_err() {
                 break;
             }

@@ -23,6 +23,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod allowance;
 mod arenas;
 mod blocked;
 mod chosen;
@@ -60,7 +61,10 @@ use whit_engine::event_plan::EventPlan;
 use whit_engine::open_event::{ConfiguredEvent, OpenEvent};
 use whit_engine::rings::MappedRing;
 use whit_engine::settings::{CallGraph, LoaderPaths, RingSize};
-use whit_engine::{Attachment, DecodeCounts, Engine, EngineSummary, RecordDecoder};
+use whit_engine::{
+    Attachment, DecodeCounts, Engine, EngineSummary, ProgramTime, ProgramTimes, RecordDecoder,
+    WaitMode,
+};
 use whit_perfdata::blocked::Edge;
 use whit_perfdata::feature::EventDesc;
 use whit_perfdata::interpreted::InterpretedFunction;
@@ -128,6 +132,12 @@ pub struct BpfEngine {
     off_cpu: bool,
     /// Waits are sampled by a program, in place of that: nanoseconds of off-CPU time for each sample.
     off_cpu_period_ns: u64,
+    /// Waits are sampled beside switches, too.
+    samples_beside: bool,
+    /// How waits can be recorded, as asked for at first.
+    wait_modes: Vec<WaitMode>,
+    /// How they are recorded, where that was changed.
+    wait_mode: Option<WaitMode>,
     /// Threads that are blocked when recording begins or ends, where switches are recorded.
     blocked: Option<BlockedStacks>,
     /// Functions of interpreters.
@@ -157,7 +167,8 @@ impl BpfEngine {
             std::thread::spawn(move || schedule::find(&roots, has_wakes))
         });
         let options = stack_options(events, plan, roots);
-        let stacks = Stacks::load(&options)?;
+        let (stacks, options) =
+            load_stacks(options, switches && events.tracking.off_cpu_period_ns == 0)?;
         let channels = switches.then(|| stacks.channels().clone());
         let scheduler_symbols = of_scheduler.and_then(|thread| thread.join().ok().flatten());
         let scheduler_symbols = scheduler_symbols.unwrap_or_default();
@@ -179,6 +190,9 @@ impl BpfEngine {
             wakes: wakes.is_some(),
             off_cpu: events.tracking.off_cpu,
             off_cpu_period_ns: options.off_cpu_period_ns,
+            samples_beside: switches && events.tracking.off_cpu_period_ns > 0,
+            wait_modes: wait_modes(switches, &options),
+            wait_mode: None,
             blocked,
             named: Arc::default(),
             given: DecoderConfig {
@@ -260,17 +274,87 @@ impl BpfEngine {
 
     fn attach_programs(&self) -> Result<(), EngineError> {
         let mut stacks = self.lock();
+        if self.following.is_some() {
+            // Where it was switched off before.
+            stacks.attach_processes().map_err(EngineError::own)?;
+        }
         self.traced.iter().try_for_each(|traced| traced.attach(&mut stacks))?;
-        if self.wakes {
+        if self.wakes && !self.switches {
             stacks.attach_wakes().map_err(EngineError::own)?;
         }
-        if self.off_cpu_period_ns > 0 {
-            stacks.attach_off_cpu().map_err(EngineError::own)?;
+        self.change_waits(&mut stacks, (false, false), self.programs_of(self.waits()))
+    }
+
+    /// Whether programs of switches run, and those of samples of waits.
+    fn programs_of(&self, mode: WaitMode) -> (bool, bool) {
+        match mode {
+            WaitMode::Exact => (true, self.samples_beside),
+            WaitMode::Sampled => (false, true),
+            WaitMode::None => (false, false),
         }
-        if self.switches {
-            stacks.attach_switches().map_err(EngineError::own)?;
+    }
+
+    fn change_waits(
+        &self,
+        stacks: &mut Stacks,
+        before: (bool, bool),
+        now: (bool, bool),
+    ) -> Result<(), EngineError> {
+        match (before.0, now.0) {
+            (true, false) => stacks.detach_switches(),
+            (false, true) => {
+                if self.wakes {
+                    stacks.attach_wakes().map_err(EngineError::own)?;
+                }
+                stacks.attach_switches().map_err(EngineError::own)?;
+            }
+            _ => {}
+        }
+        match (before.1, now.1) {
+            (true, false) => stacks.detach_off_cpu(),
+            (false, true) => stacks.attach_off_cpu().map_err(EngineError::own)?,
+            _ => {}
         }
         Ok(())
+    }
+
+    /// How waits are recorded now.
+    fn waits(&self) -> WaitMode {
+        self.wait_mode.or(self.wait_modes.first().copied()).unwrap_or(WaitMode::None)
+    }
+
+    /// Looks whether the kernel shows all switches, once these are recorded.
+    fn open_comings(&mut self) -> Result<(), EngineError> {
+        if self.waits() != WaitMode::Exact {
+            return Ok(());
+        }
+        let stacks = self.stacks.lock().unwrap_or_else(PoisonError::into_inner);
+        self.switch_events.open_comings(&stacks)
+    }
+}
+
+/// How waits can be recorded by programs that were loaded with these options.
+fn wait_modes(switches: bool, options: &StackOptions) -> Vec<WaitMode> {
+    let samples = options.off_cpu_period_ns > 0;
+    let modes = [(WaitMode::Exact, switches), (WaitMode::Sampled, samples)];
+    let mut modes: Vec<_> = modes.iter().filter(|(_, can)| *can).map(|(mode, _)| *mode).collect();
+    if !modes.is_empty() {
+        modes.push(WaitMode::None);
+    }
+    modes
+}
+
+/// Loads the programs. Where samples of waits are only wanted in place of switches, it goes without them.
+fn load_stacks(
+    options: StackOptions,
+    is_fallback: bool,
+) -> Result<(Stacks, StackOptions), BpfError> {
+    match Stacks::load(&options) {
+        Err(BpfError::Lacking { .. }) if is_fallback => {
+            let options = StackOptions { off_cpu_period_ns: 0, ..options };
+            Stacks::load(&options).map(|stacks| (stacks, options))
+        }
+        loaded => loaded.map(|stacks| (stacks, options)),
     }
 }
 
@@ -293,7 +377,10 @@ fn stack_options(events: &EventPlan, plan: &StackPlan, roots: &Roots) -> StackOp
         traces: has(Hits::Tracepoint),
         probes: has(Hits::Probe),
         wakes: events.tracking.wakeups,
-        off_cpu_period_ns: events.tracking.off_cpu_period_ns,
+        off_cpu_period_ns: match events.tracking.off_cpu_period_ns {
+            0 if events.tracking.switches => events.tracking.fallback_off_cpu_period_ns,
+            period_ns => period_ns,
+        },
         cpus: cpus.map_or(1, |last| last.0 as usize + 1),
         channel_bytes: match events.tracking.switches {
             true => channel_bytes(plan.ring_size),
@@ -362,10 +449,7 @@ impl Engine for BpfEngine {
             let _ = self.lock().time_runs(self.is_timed_anyway);
             self.attach_programs()?;
             self.is_attached = true;
-            if self.switches {
-                let stacks = self.stacks.lock().unwrap_or_else(PoisonError::into_inner);
-                self.switch_events.open_comings(&stacks)?;
-            }
+            self.open_comings()?;
         }
         Ok(())
     }
@@ -378,7 +462,8 @@ impl Engine for BpfEngine {
 
     /// Samples of the threads that are on no CPU now; none unless switches are recorded now.
     fn edge_records(&mut self, edge: Edge, events: &[OpenEvent]) -> Vec<u8> {
-        let blocked = self.blocked.as_mut().filter(|_| self.is_attached);
+        let is_exact = self.is_attached && self.waits() == WaitMode::Exact;
+        let blocked = self.blocked.as_mut().filter(|_| is_exact);
         let bpf_output = events.iter().find(|event| event.event.is_bpf_output);
         let records = blocked.zip(bpf_output).map(|(blocked, bpf_output)| {
             blocked.records(edge, Layout::new(&bpf_output.event.attr))
@@ -393,6 +478,56 @@ impl Engine for BpfEngine {
     fn decoder(&self, events: &[OpenEvent], ring: &MappedRing) -> Option<Box<dyn RecordDecoder>> {
         let decoder = events::decoder(events, ring, self.given.clone())?;
         Some(Box::new(decoder))
+    }
+
+    fn wait_modes(&self) -> &[WaitMode] {
+        &self.wait_modes
+    }
+
+    fn set_waits(&mut self, mode: WaitMode) -> Result<(), EngineError> {
+        if mode == self.waits() {
+            return Ok(());
+        }
+        let before = self.waits();
+        self.wait_mode = Some(mode);
+        if !self.is_attached {
+            return Ok(());
+        }
+        if before == WaitMode::Exact {
+            self.switch_events.close_comings();
+        }
+        let (before, now) = (self.programs_of(before), self.programs_of(mode));
+        self.change_waits(&mut self.lock(), before, now)?;
+        self.open_comings()
+    }
+
+    fn set_thread_share(&self, share: f64) {
+        if let Some(following) = &self.following {
+            following.set_share(share);
+        }
+    }
+
+    fn program_times(&self) -> Option<ProgramTimes> {
+        let stacks = self.lock();
+        let part = |part| {
+            let statistics = stacks.run_statistics(part).unwrap_or_default();
+            ProgramTime { runs: statistics.runs, time_ns: statistics.run_time_ns }
+        };
+        let mut switches = part(ProgramKind::Switches);
+        let wakes = part(ProgramKind::Wakes).time_ns;
+        let mut other_ns = part(ProgramKind::Traces).time_ns + part(ProgramKind::Probes).time_ns;
+        if self.switches {
+            switches.time_ns += wakes;
+        } else {
+            other_ns += wakes;
+        }
+        Some(ProgramTimes {
+            timed_ns: stacks.timed().as_nanos() as u64,
+            samples: part(ProgramKind::Samples),
+            switches,
+            waits: part(ProgramKind::Waits),
+            other_ns,
+        })
     }
 
     fn lost_private_records(&self) -> BTreeMap<u32, u64> {

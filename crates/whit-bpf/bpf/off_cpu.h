@@ -28,7 +28,8 @@ struct off_cpu_account {
 	/* The kernel's number of the thread that came first; 0 for none. Threads with this number, which may be
 	 * given again, have the account. */
 	u32 owner;
-	u32 unused;
+	/* The lower bits of the time from which waits were sampled when it left. */
+	u32 era;
 };
 
 struct {
@@ -135,6 +136,7 @@ int off_cpu_began(u64 *ctx)
 		account->spent = 1 + ((u64)bpf_get_prandom_u32() << 32 | bpf_get_prandom_u32()) %
 					     settings.off_cpu_period;
 	account->left = leaves_at(prev);
+	account->era = changes_by(SWITCHES_SINCE);
 	return 0;
 }
 
@@ -179,6 +181,11 @@ int off_cpu_ended(u64 *ctx)
 		account = bpf_task_storage_get(&off_cpu_others, task, NULL, 0);
 	if (!account || !account->left)
 		return 0;
+	/* While nobody sampled, the thread may have been back and gone again. */
+	if (account->era != (u32)changes_by(SWITCHES_SINCE)) {
+		account->left = 0;
+		return 0;
+	}
 	came = came_back_at(task);
 	/* Clocks of two CPUs may differ a little. */
 	spent = account->spent - 1 + (came > account->left ? came - account->left : 0);

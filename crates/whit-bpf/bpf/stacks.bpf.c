@@ -212,7 +212,7 @@ struct {
 } switch_memories SEC(".maps");
 
 /* Counters of changes of `processes`, one for each writer. The last slot is the time from which
- * switches are recorded. */
+ * switches are recorded, or waits sampled. */
 enum {
 	CHANGED_BY_LOADER = 0,
 	CHANGED_BY_PROGRAMS = 1,

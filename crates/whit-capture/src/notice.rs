@@ -7,6 +7,7 @@ use whit_host::advice::meaning;
 use whit_host::level::Level;
 use whit_host::list_cut::ListCut;
 use whit_host::named::NameNote;
+use whit_perfdata::budget::Reduction;
 use whit_perfdata::ledger::nobody_ran_text;
 use whit_sys::Errno;
 use whit_types::{CpuId, Pid, Runtime, Tid};
@@ -76,6 +77,8 @@ pub enum Notice {
     CgroupsCut { listed: usize, cut: ListCut },
     /// None of those that are recorded ran. A process or thread of theirs, where one was named.
     NobodyRan { threads: u64, id: Option<Tid>, has_stacks: bool },
+    /// Less was recorded than was asked for.
+    Reduced(Reduction),
     /// Unwinding needs more registers than were asked for.
     RegistersAdded,
     /// Branch records that were asked for cannot be the call chain as well.
@@ -303,6 +306,7 @@ impl fmt::Display for Notice {
                 let id = id.map_or_else(|| "PID".to_owned(), |id| id.0.to_string());
                 f.write_str(&nobody_ran_text(*threads, &id, *has_stacks))
             }
+            Notice::Reduced(reduction) => write!(f, "{reduction}"),
             Notice::RegistersAdded => write!(
                 f,
                 "unwinding needs the instruction, stack and frame pointers: added to --user-regs"

@@ -188,6 +188,8 @@ pub struct RecordOptions {
     pub overwrite: bool,
     /// Wake the readers at every record.
     pub unbuffered: bool,
+    /// The largest cost of the recording, in millionths of the recorded CPU time, above 0; `None` sets no limit.
+    pub max_overhead_ppm: Option<u32>,
     /// From the rings to the disk.
     pub streaming: Streaming,
     /// The files that the recording becomes.
@@ -238,6 +240,7 @@ impl RecordOptions {
             ring_size: RingSize::Default,
             overwrite: false,
             unbuffered: false,
+            max_overhead_ppm: None,
             streaming: Streaming::default(),
             files: Files::default(),
             control: None,

@@ -32,7 +32,12 @@ pub(crate) struct RecordPlan {
     pub(crate) header: HeaderPlan,
     pub(crate) schedule: SchedulePlan,
     pub(crate) command: CommandPlan,
+    /// Millionths of the capacity that the recording may cost.
+    pub(crate) budget_ppm: Option<u32>,
 }
+
+/// A budget that has no room for every context switch has a sample for so much off-CPU time.
+const FALLBACK_OFF_CPU_PERIOD_NS: u64 = 1_000_000;
 
 /// The maker of call chains.
 #[derive(Clone, Debug)]
@@ -124,6 +129,7 @@ impl RecordPlan {
     pub(crate) fn new(options: &RecordOptions) -> RecordPlan {
         let is_recorded = options.target == Target::Command;
         RecordPlan {
+            budget_ppm: options.max_overhead_ppm,
             events: events(options),
             engine: EnginePlan {
                 wish: options.engine,
@@ -164,7 +170,7 @@ impl RecordPlan {
                 version: options.version.clone(),
                 command_line: options.command_line.clone(),
                 build_ids: options.build_ids,
-                clock: options.clock,
+                clock: clock(options),
                 wakeups: options.tracking.wakeups,
                 compression_level: options.streaming.compression_level,
             },
@@ -194,15 +200,29 @@ impl RecordPlan {
     }
 }
 
+/// Changes of settings are stamped by a clock that this process reads, too.
+fn clock(options: &RecordOptions) -> Option<ClockId> {
+    options.clock.or(options.max_overhead_ppm.map(|_| ClockId::MONOTONIC))
+}
+
 fn events(options: &RecordOptions) -> EventPlan {
+    let has_budget = options.max_overhead_ppm.is_some();
+    // Samples say their event and their period, at the same place in all of them.
+    let mut fields = options.fields;
+    fields.periods |= has_budget;
+    fields.extra.identifier |= has_budget;
+    let mut tracking = options.tracking;
+    if has_budget {
+        tracking.fallback_off_cpu_period_ns = FALLBACK_OFF_CPU_PERIOD_NS;
+    }
     EventPlan {
         specs: options.events.clone(),
         target: options.target.clone(),
         rate: options.rate,
         chains: options.chains,
-        fields: options.fields,
+        fields,
         counts: options.counts,
-        tracking: options.tracking,
+        tracking,
         begin: BeginPlan {
             at_once: options.start == Start::AtOnce,
             is_controlled: options.control.is_some(),
@@ -210,7 +230,7 @@ fn events(options: &RecordOptions) -> EventPlan {
         inherit: options.inherit,
         per_thread: options.per_thread,
         overwrite: options.overwrite,
-        clock: options.clock,
+        clock: clock(options),
         skip_unsupported: options.skip_unsupported,
     }
 }

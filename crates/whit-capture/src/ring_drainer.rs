@@ -271,6 +271,12 @@ impl RingDrainer {
         }
     }
 
+    /// Samples since the counts were taken.
+    pub(crate) fn samples(&self) -> u64 {
+        let rings = self.groups.iter().flat_map(|group| &group.rings);
+        rings.map(|watched| watched.watch.counts.samples).sum()
+    }
+
     /// Files that were mapped as code since the recording began, as far as these rings tell.
     pub fn mapped_files(&self) -> MappedFiles {
         let mut all = MappedFiles::default();

@@ -17,6 +17,7 @@ use crate::notice::Listener;
 use crate::options::RecordOptions;
 use crate::plan::RecordPlan;
 
+mod budget;
 mod choose;
 mod code;
 mod context;
@@ -50,6 +51,8 @@ mod running_readers;
 mod schedule;
 mod set_up;
 mod set_up_watch;
+mod stretched_decoder;
+mod stretches;
 mod synthesis;
 mod target_time;
 mod unreported_loss;

@@ -113,6 +113,8 @@ pub struct TrackingPlan {
     pub off_cpu: bool,
     /// Off-CPU time of a thread for each sample of a wait by the BPF engine, in nanoseconds; 0 samples none.
     pub off_cpu_period_ns: u64,
+    /// The same where a budget leaves no room for every context switch; 0 where there is no budget.
+    pub fallback_off_cpu_period_ns: u64,
     /// Wake-ups.
     pub wakeups: bool,
     /// Cgroups that are made, and the cgroup of every sample.

@@ -125,6 +125,24 @@ pub trait Engine: fmt::Debug {
         None
     }
 
+    /// How waits can be recorded: first as it was asked for, then with less and less cost. Empty where none are asked for.
+    fn wait_modes(&self) -> &[WaitMode] {
+        &[]
+    }
+
+    /// Records waits in one of these ways from here on. To be called while it is switched on.
+    fn set_waits(&mut self, _mode: WaitMode) -> Result<(), EngineError> {
+        Ok(())
+    }
+
+    /// Has the engine's threads take no more than a part of one CPU, above 0, for new processes and their code.
+    fn set_thread_share(&self, _share: f64) {}
+
+    /// CPU time of the engine's programs; `None` where it has none.
+    fn program_times(&self) -> Option<ProgramTimes> {
+        None
+    }
+
     /// By CPU, lost records that are in no recording.
     fn lost_private_records(&self) -> BTreeMap<u32, u64> {
         BTreeMap::new()
@@ -198,6 +216,41 @@ pub trait RecordDecoder: fmt::Debug + Send {
 
     /// Time of the last record beside the ring, where any can be.
     fn last_beside(&self) -> Option<TimestampNs>;
+}
+
+/// How waits are recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitMode {
+    /// Every context switch.
+    Exact,
+    /// Samples, in proportion to the duration of waits.
+    Sampled,
+    /// No wait is recorded.
+    None,
+}
+
+/// Runs of a program while they were timed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProgramTime {
+    /// Their number.
+    pub runs: u64,
+    /// Their time.
+    pub time_ns: u64,
+}
+
+/// CPU time of programs so far. The kernel times them for a part of the time only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProgramTimes {
+    /// For how long they were timed.
+    pub timed_ns: u64,
+    /// The program of samples.
+    pub samples: ProgramTime,
+    /// The program of context switches, with the time of that of wake-ups.
+    pub switches: ProgramTime,
+    /// The programs of samples of waits.
+    pub waits: ProgramTime,
+    /// The time of all others.
+    pub other_ns: u64,
 }
 
 /// An engine's work, for the user: one line, and the details.

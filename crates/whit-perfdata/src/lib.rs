@@ -41,6 +41,7 @@
 pub mod append;
 pub mod attr;
 pub mod blocked;
+pub mod budget;
 mod bytes;
 pub mod chained;
 pub mod deferred;

@@ -64,7 +64,7 @@ pub fn is_off_cpu(event: &EventDesc) -> bool {
 }
 
 impl OffCpuSample<'_> {
-    /// Appends the record of a sample of the event that [`describe`] has made.
+    /// Appends the record of a sample of the event that [`describe`] has made, maybe with the cgroup of samples.
     pub fn push(&self, event: &Attr, out: &mut Vec<u8>) {
         let first = self.chain.iter().position(|word| *word < context::MAX);
         let marker = first.and_then(|at| self.chain[..at].last());
@@ -81,6 +81,10 @@ impl OffCpuSample<'_> {
         put(self.period_ns);
         put(self.chain.len() as u64);
         self.chain.iter().copied().for_each(&mut put);
+        if event.sample_type.contains(SampleType::CGROUP) {
+            // Where programs sample waits into the same event, these say their cgroup.
+            put(0);
+        }
         push_record(out, record_type::SAMPLE, mode, &body);
     }
 }
@@ -126,6 +130,20 @@ mod tests {
                 assert_eq!(read.callchain.iter().collect::<Vec<_>>(), chain);
             }
         }
+    }
+
+    #[test]
+    fn samples_of_an_event_with_cgroups_have_all_of_its_fields() {
+        let mut event = describe(&Attr::default());
+        event.attr.sample_type |= SampleType::CGROUP;
+        let (pid, tid, time) = (Pid(1), Tid(2), TimestampNs(5));
+        let chain = &[context::USER, 9];
+        let written = OffCpuSample { pid, tid, time, cpu: None, period_ns: 7, chain };
+        let mut out = Vec::new();
+        written.push(&event.attr, &mut out);
+        let (record, _) = RawRecord::split(&out).unwrap();
+        let read = SampleLayout::new(&event.attr).parse(record.body).expect("all fields");
+        assert_eq!((read.period, read.cgroup), (Some(7), Some(0)));
     }
 
     #[test]

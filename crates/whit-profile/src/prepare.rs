@@ -24,6 +24,7 @@ use crate::scan::{Scan, ScanWanted, scan};
 use crate::stream_plan::BlockTimes;
 use crate::time_filter::{TimeFilter, TimeRange};
 use crate::tracepoints::Tracepoints;
+use crate::warning::Warning;
 use std::sync::Arc;
 use whit_perfdata::attr::AttrFlags;
 use whit_perfdata::event_table::EventTable;
@@ -136,6 +137,8 @@ pub(crate) fn prepare_with(
     let wanted = ScanWanted { block_times, first_seen, census, kept_dump_bytes };
     let mut scan = scan(recording, &events, wanted, bounds, progress)?;
     scan.warnings.extend(defect);
+    let history = recording.features.budget_history();
+    scan.warnings.extend(history.and_then(|it| it.reduction()).map(Warning::Reduced));
     let recorded_chains = scan.counts.of(record_type::CALLCHAIN_DEFERRED);
     let awaited = scan.awaited_chains.take();
     let deferred = DeferredChains::join(&scan.plans, &events, awaited, recorded_chains, bounds)?;

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+pub use whit_perfdata::budget::Reduction;
 pub use whit_perfdata::names::NamesDefect;
 use whit_perfdata::reader::RecordingDefect;
 use whit_perfdata::stream::{Missing, StreamError};
@@ -39,6 +40,8 @@ pub enum Warning {
     },
     /// Parts of the formats of tracepoints cannot be read.
     TraceFormats(TracingDataError),
+    /// The recorder kept its cost within a budget, and recorded less than was asked for.
+    Reduced(Reduction),
     /// No recorded thread ran while it was recorded.
     NobodyRan {
         /// Recorded threads.

@@ -25,6 +25,7 @@ fn line(warning: &Warning) -> String {
             "{}: {size_bytes} bytes from offset {offset} on were never written; what follows them is read",
             path.display()
         ),
+        Warning::Reduced(reduction) => reduction.to_string(),
         Warning::NobodyRan { threads, has_stacks } => nobody_ran_text(*threads, "PID", *has_stacks),
         Warning::OrphanSamples(left_out) => {
             skipped("samples that belong to no event of the recording", left_out)

@@ -256,6 +256,10 @@ pub(crate) struct RecordArgs {
     /// Record into this directory (-o and --dir in one)
     #[arg(long, value_name = "DIR", conflicts_with = "output", help_heading = heading::OUTPUT)]
     output_dir: Option<PathBuf>,
+    /// Record less while the recording would cost more than PERCENT of the recorded CPUs: fewer samples first, then
+    /// fewer context switches, then nothing for a while. Samples keep their weights, and reports name each reduction
+    #[arg(long, value_name = "PERCENT", value_parser = parse::overhead, help_heading = heading::GENERAL)]
+    max_overhead: Option<u32>,
     /// Run the command N times without and N times with recording, and print the cost of recording
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true,
           default_missing_value = overhead::DEFAULT_PAIRS, value_parser = overhead::parse_pairs, help_heading = heading::GENERAL)]

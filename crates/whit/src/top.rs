@@ -88,6 +88,9 @@ pub(crate) struct TopArgs {
     /// Seconds between two pictures
     #[arg(short, long, value_name = "SECONDS", default_value_t = 2.0, help_heading = heading::TIME)]
     delay: f64,
+    /// Record less while the recording would cost more than PERCENT of the recorded CPUs, as `whit record` does
+    #[arg(long, value_name = "PERCENT", help_heading = heading::TIME)]
+    max_overhead: Option<String>,
     /// Seconds that a picture covers; older samples go
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0, help_heading = heading::TIME)]
     keep: f64,
@@ -216,6 +219,7 @@ impl TopArgs {
         option("--count", self.count.as_ref());
         let default = self.count.is_none().then(|| DEFAULT_RATE.to_owned());
         option("--freq", self.freq.as_ref().or(default.as_ref()));
+        option("--max-overhead", self.max_overhead.as_ref());
         let targets = [
             ("--cpu", &self.cpu),
             ("--pid", &self.pid),
@@ -266,8 +270,8 @@ mod tests {
             )
         );
         assert_eq!(
-            recorder("top --engine ring -c 5 -C 0-1 -a"),
-            format!("{start} ring --count=5 --cpu=0-1 --all-cpus")
+            recorder("top --engine ring -c 5 -C 0-1 -a --max-overhead 0.5"),
+            format!("{start} ring --count=5 --max-overhead=0.5 --cpu=0-1 --all-cpus")
         );
     }
 

@@ -386,7 +386,19 @@ impl Stacks {
     ///
     /// Where the kernel refuses.
     pub fn attach_off_cpu(&mut self) -> Result<(), BpfError> {
+        let now_ns = ClockId::MONOTONIC.now_ns().unwrap_or_default();
+        self.program.set_switches_since(now_ns)?;
         self.program.attach_off_cpu()
+    }
+
+    /// Records no switches and no wake-ups any more.
+    pub fn detach_switches(&mut self) {
+        self.program.detach_switches();
+    }
+
+    /// Samples no waits any more.
+    pub fn detach_off_cpu(&mut self) {
+        self.program.detach_off_cpu();
     }
 
     /// Records the stacks of hits of an event's tracepoint ([`ProgramKind::Traces`]) or probe ([`ProgramKind::Probes`])

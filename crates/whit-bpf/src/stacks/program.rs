@@ -156,6 +156,9 @@ impl Program {
     }
 
     pub(super) fn attach_processes(&mut self) -> Result<(), BpfError> {
+        if !self.followers.is_empty() {
+            return Ok(());
+        }
         for name in FOLLOWERS {
             let link = self.attach(name)?;
             self.followers.push(link);
@@ -168,6 +171,17 @@ impl Program {
         let _in_force = privilege::raise(&NEEDED);
         let link = self.program(name)?.attach();
         link.map_err(refused("have a BPF program called at switches, wake-ups, forks and execs"))
+    }
+
+    pub(super) fn detach_switches(&mut self) {
+        let _in_force = privilege::raise(&NEEDED);
+        self.switches = None;
+        self.wakes = None;
+    }
+
+    pub(super) fn detach_off_cpu(&mut self) {
+        let _in_force = privilege::raise(&NEEDED);
+        self.off_cpu.clear();
     }
 
     pub(super) fn detach(&mut self) {

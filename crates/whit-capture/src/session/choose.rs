@@ -4,6 +4,7 @@
 //! programs cannot be had, dumps of stacks take their place, which no right is needed for.
 
 use whit_bpf_engine::BpfEngine;
+use whit_engine::WaitMode;
 use whit_engine::error::EngineError;
 use whit_engine::event::EventSpec;
 use whit_engine::event_plan::EventPlan;
@@ -61,7 +62,13 @@ pub(super) fn choose_engine(
     };
     let engine: Box<dyn whit_engine::Engine> = match engine {
         Some(engine) => Box::new(engine),
-        None => Box::new(RingEngine { waking: waking.as_ref().map(wakeups::event) }),
+        None => {
+            let wait_modes = plan.events.tracking.switches.then_some(WaitMode::Exact);
+            Box::new(RingEngine {
+                waking: waking.as_ref().map(wakeups::event),
+                wait_modes: wait_modes.into_iter().collect(),
+            })
+        }
     };
     plan.adapt_to(engine.as_ref());
     Ok(engine)
@@ -72,11 +79,17 @@ pub(super) fn choose_engine(
 struct RingEngine {
     /// The tracepoint of wake-ups, where these are recorded.
     waking: Option<EventSpec>,
+    /// The kernel records switches, and nothing changes that but a pause.
+    wait_modes: Vec<WaitMode>,
 }
 
 impl whit_engine::Engine for RingEngine {
     fn adapt(&self, plan: &mut EventPlan, _ring_size: &mut RingSize) {
         plan.specs.extend(self.waking.clone());
+    }
+
+    fn wait_modes(&self) -> &[WaitMode] {
+        &self.wait_modes
     }
 }
 

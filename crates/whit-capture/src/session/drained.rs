@@ -7,9 +7,11 @@ use std::time::{Duration, Instant};
 use whit_engine::{DecodeCounts, EngineSummary};
 use whit_host::named::Chosen;
 use whit_host::target::Target;
+use whit_perfdata::budget::BudgetHistory;
 use whit_perfdata::ledger::Ledger;
 use whit_sys::{ExitStatus, Workload};
 
+use super::budget::BudgetKeeper;
 use super::ledger::Ending;
 use super::outcome::{End, Outcome};
 use super::output_file::{EndedOutput, OutputFile};
@@ -73,8 +75,9 @@ impl<'a> Drained<'a> {
         let (ledger, stacks) = self.ledger(&unreported);
         self.say_what_ran(&ledger);
         let Drained { parts, output, end, stopped, .. } = self;
-        let SessionParts { context, listener, control, mut outputs, meters, waiter, workload } =
-            parts;
+        let SessionParts {
+            context, listener, control, mut outputs, meters, waiter, workload, ..
+        } = parts;
         // From here on the target runs undisturbed.
         drop((control, meters));
         let (mut summary, failed) = outputs.close(output, &context, ledger, listener);
@@ -126,7 +129,7 @@ impl<'a> Drained<'a> {
         &mut self,
         unreported: &[UnreportedLoss],
     ) -> (Ledger, Option<Box<dyn EngineSummary>>) {
-        let SessionParts { context, listener, control, meters, .. } = &mut self.parts;
+        let SessionParts { context, listener, control, meters, budget, .. } = &mut self.parts;
         let (enabled, spans) = control.lap(self.stopped);
         meters.metering.settle(*listener);
         let stacks = control.engine().summarise(self.decoded);
@@ -141,6 +144,10 @@ impl<'a> Drained<'a> {
             stacks.enter(&mut ledger);
         }
         self.output.state_spans(spans);
+        let history = budget.as_mut().map(BudgetKeeper::lap);
+        let reduced = history.as_ref().and_then(BudgetHistory::reduction);
+        reduced.into_iter().for_each(|reduced| listener.notice(Notice::Reduced(reduced)));
+        self.output.state_budget(history);
         self.output.state_interpreted(&control.engine().interpreted_functions());
         (ledger, stacks)
     }

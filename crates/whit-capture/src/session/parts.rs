@@ -2,6 +2,7 @@
 
 use whit_sys::Workload;
 
+use super::budget::BudgetKeeper;
 use super::context::SessionContext;
 use super::event_control::EventControl;
 use super::ledger::Meters;
@@ -18,6 +19,8 @@ pub(super) struct SessionParts<'a> {
     pub(super) outputs: Outputs,
     pub(super) meters: Meters,
     pub(super) waiter: SessionWaiter,
+    /// The limit of the recording's cost.
+    pub(super) budget: Option<BudgetKeeper>,
     /// The command.
     pub(super) workload: Option<Workload>,
 }

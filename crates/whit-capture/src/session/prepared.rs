@@ -14,6 +14,7 @@ use whit_host::target::Target;
 use whit_sys::{Signal, SignalFd, Workload, WorkloadOptions};
 use whit_types::{Pid, Tid};
 
+use super::budget::BudgetKeeper;
 use super::choose::choose_engine;
 use super::context::SessionContext;
 use super::cost_baseline::CostBaseline;
@@ -37,6 +38,7 @@ use super::running::Running;
 use super::running_readers::RunningReaders;
 use super::set_up::{Ready, SetUp};
 use super::set_up_watch::SetUpWatch;
+use super::stretches::Stretches;
 use super::wait::SessionWaiter;
 use crate::error::CaptureError;
 use crate::file_cache::FileCache;
@@ -96,7 +98,8 @@ impl<'a> Prepared<'a> {
         let metering = Metering::start(&events, roots);
         let meters = Meters::new(metering, cpu_watch, &rings);
         let recorded = RecordedTime::new(plan.events.clock);
-        let control = EventControl::new(events, engine, recorded);
+        let stretches = plan.budget_ppm.map(|_| Stretches::new(plan.events.clock));
+        let control = EventControl::new(events, engine, recorded, stretches);
         let known_files = match &plan.output.kept_files {
             Some(_) => FileCache::for_copies(),
             None => FileCache::default(),
@@ -163,7 +166,8 @@ impl Beginning {
         let SessionContext { plan, roots, .. } = &context;
         let (events, engine) = control.events_and_engine();
         let header = KnownHeader::new(&plan.header, roots, events, engine)?;
-        let builder = ReaderBuilder { plan: &plan.streams, roots, events, engine };
+        let stretches = control.stretches();
+        let builder = ReaderBuilder { plan: &plan.streams, roots, events, engine, stretches };
         let shares = builder.shares(rings)?;
         let rings_per_reader = shares.iter().map(|share| share.rings.len()).collect();
         let outputs = Outputs::new(header, rings_per_reader);
@@ -172,7 +176,9 @@ impl Beginning {
         let readers = builder.build(shares, output.is_directory());
         let readers = readers.inspect_err(|_| output.file().undo())?;
         self.watch.has_created(output.file().name());
+        let budget = BudgetKeeper::of(&context, &control)?;
         let shared = Shared {
+            meter: budget.as_ref().map(BudgetKeeper::reader_meter),
             events: control.shared_events(),
             notifier,
             quota: Arc::new(Quota::new(&plan.output.files)),
@@ -180,7 +186,8 @@ impl Beginning {
             file_watch: FileWatch::default(),
         };
         let workload = self.workload;
-        let parts = SessionParts { context, listener, control, outputs, meters, waiter, workload };
+        let parts =
+            SessionParts { context, listener, control, outputs, meters, waiter, budget, workload };
         Ok(Prepared { watch: self.watch, parts, output, readers, shared, news })
     }
 }

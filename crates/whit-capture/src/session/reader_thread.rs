@@ -12,6 +12,7 @@ use whit_sys::usage::CpuUsage;
 use whit_sys::{Waker, affinity, take_short_slices};
 use whit_types::CpuId;
 
+use super::budget::ReaderMeter;
 use super::file_watch::FileWatch;
 use super::quota::Quota;
 use super::reader_event::{ReaderEvent, SessionNotifier};
@@ -46,7 +47,7 @@ impl Reader {
     /// Gives it its stream.
     pub(super) fn with_stream(self, sink: StreamSink) -> ReaderThread {
         let usage = CpuUsage::default();
-        ReaderThread { reader: self, sink, wakeups: 0, usage, told_bytes: 0 }
+        ReaderThread { reader: self, sink, wakeups: 0, usage, told_bytes: 0, metered: (0, 0) }
     }
 }
 
@@ -60,6 +61,8 @@ pub(super) struct ReaderThread {
     usage: CpuUsage,
     /// Bytes of the present stream that the quota knows of.
     told_bytes: u64,
+    /// CPU time of the thread and samples of the present stream that the meter knows of.
+    metered: (u64, u64),
 }
 
 /// An order to a reader at work.
@@ -83,6 +86,8 @@ pub(super) struct Shared {
     pub(super) keeps_journal: Arc<AtomicBool>,
     /// Opens files that were mapped just now.
     pub(super) file_watch: FileWatch,
+    /// Where readers state their work, if somebody watches its cost.
+    pub(super) meter: Option<Arc<ReaderMeter>>,
 }
 
 /// How a reader ended.
@@ -159,6 +164,9 @@ impl ReaderThread {
             pass = if is_busy { Pass::AtLeast(BUSY_BYTES) } else { Pass::WorthWhile };
             shared.file_watch.tell(self.reader.ring_drainer.take_fresh_files());
             self.report_size(shared);
+            if let Some(meter) = &shared.meter {
+                self.report_work(meter);
+            }
             if gone && !all_gone {
                 all_gone = true;
                 shared.notifier.tell(ReaderEvent::AllGone);
@@ -174,6 +182,14 @@ impl ReaderThread {
         {
             shared.notifier.tell(news);
         }
+    }
+
+    fn report_work(&mut self, meter: &ReaderMeter) {
+        let (cpu_before, samples_before) = self.metered;
+        let cpu_ns = CpuUsage::of_thread().unwrap_or_default().total_ns();
+        let samples = self.reader.ring_drainer.samples();
+        meter.add(cpu_ns.saturating_sub(cpu_before), samples.saturating_sub(samples_before));
+        self.metered = (cpu_ns, samples);
     }
 
     fn obey(&mut self, order: Order, shared: &Shared) -> Result<(), DrainError> {
@@ -201,6 +217,7 @@ impl ReaderThread {
         let sink = std::mem::replace(&mut self.sink, sink);
         drainer.start_stream();
         self.told_bytes = 0;
+        self.metered.1 = 0;
         let journal = drainer.take_journal();
         self.sink.records(&journal.records)?;
         self.sink.flush()?;

@@ -1,5 +1,7 @@
 //! How many readers there are, and which rings each of them drains.
 
+use std::sync::Arc;
+
 use whit_engine::Engine;
 use whit_engine::open_event::OpenEvent;
 use whit_engine::rings::MappedRing;
@@ -9,6 +11,8 @@ use whit_host::roots::Roots;
 use whit_types::CpuId;
 
 use super::reader_thread::Reader;
+use super::stretched_decoder::StretchedDecoder;
+use super::stretches::Stretches;
 use super::wait::RingWaiter;
 use crate::affinity::{self, Affinity, ReaderPlan};
 use crate::error::CaptureError;
@@ -21,6 +25,8 @@ pub(super) struct ReaderBuilder<'a> {
     pub(super) roots: &'a Roots,
     pub(super) events: &'a [OpenEvent],
     pub(super) engine: &'a dyn Engine,
+    /// Where the distance between samples changes.
+    pub(super) stretches: Option<Arc<Stretches>>,
 }
 
 /// The rings of one reader, and where it runs.
@@ -56,7 +62,12 @@ impl ReaderBuilder<'_> {
                 true => None,
                 false => affinity::place(streaming.affinity, ring.cpu, self.roots),
             },
-            |ring| self.engine.decoder(self.events, ring),
+            |ring| {
+                let decoder = self.engine.decoder(self.events, ring);
+                let Some(stretches) = &self.stretches else { return decoder };
+                let stretches = stretches.clone();
+                Some(Box::new(StretchedDecoder::new(decoder, self.events, stretches)))
+            },
         );
         Ok(Reader { ring_drainer, waiter, runs_on: share.runs_on })
     }

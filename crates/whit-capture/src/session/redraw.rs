@@ -19,6 +19,7 @@ use whit_engine::open_event::OpenEvent;
 use whit_perfdata::attr::{AttrFlags, pmu_type};
 use whit_sys::system;
 
+use super::stretches::Stretches;
 use crate::error::CaptureError;
 use crate::event::software;
 
@@ -42,7 +43,10 @@ pub(super) struct Redraws {
 
 impl Redraws {
     /// Draws for the clocks among these events; `None` where there is none that can be changed.
-    pub(super) fn start(events: &Arc<Vec<OpenEvent>>) -> Result<Option<Redraws>, CaptureError> {
+    pub(super) fn start(
+        events: &Arc<Vec<OpenEvent>>,
+        stretches: Option<Arc<Stretches>>,
+    ) -> Result<Option<Redraws>, CaptureError> {
         let clocks: Vec<(usize, u64)> = events
             .iter()
             .enumerate()
@@ -53,7 +57,7 @@ impl Redraws {
         }
         let stop = Arc::new(AtomicBool::new(false));
         let (events, ended) = (events.clone(), stop.clone());
-        let work = move || draw(&events, &clocks, &ended);
+        let work = move || draw(&events, &clocks, stretches.as_deref(), &ended);
         let thread = std::thread::Builder::new().name("whit-periods".to_owned()).spawn(work);
         let thread = thread.map_err(|source| CaptureError::Thread { source })?;
         Ok(Some(Redraws { stop, thread: Some(thread) }))
@@ -90,19 +94,28 @@ fn period_ns(event: &OpenEvent) -> Option<u64> {
     (is_clock && is_sampled && is_of_cpus && hz > 0).then(|| NS_PER_SECOND / hz)
 }
 
-fn draw(events: &[OpenEvent], clocks: &[(usize, u64)], stop: &AtomicBool) -> u64 {
+fn draw(
+    events: &[OpenEvent],
+    clocks: &[(usize, u64)],
+    stretches: Option<&Stretches>,
+    stop: &AtomicBool,
+) -> u64 {
     let mut random = Random::new();
     let mut times = 0;
     let longest = clocks.iter().map(|(_, period)| *period).max().unwrap_or_default();
     while !stop.load(Ordering::Acquire) {
+        let held = stretches.map(Stretches::hold);
+        let stretch = held.as_ref().map_or(1, |held| u64::from(held.stretch()));
         for (at, period) in clocks {
+            let period = period.saturating_mul(stretch);
             for instance in events.get(*at).into_iter().flat_map(|event| &event.instances) {
                 // A CPU that went offline has none any more.
-                let _ = instance.fd.set_period(drawn_ns(*period, &mut random));
+                let _ = instance.fd.set_period(drawn_ns(period, &mut random));
             }
         }
+        drop(held);
         times += 1;
-        rest(kept_for(longest, &mut random), stop);
+        rest(kept_for(longest.saturating_mul(stretch), &mut random), stop);
     }
     times
 }

@@ -19,6 +19,7 @@ use crate::error::CaptureError;
 use crate::notice::Notice;
 use crate::options::Start;
 
+mod budget;
 mod commands;
 mod switch;
 
@@ -71,7 +72,8 @@ impl<'a> Running<'a> {
                     return Ok(end);
                 }
             }
-            let woken = self.parts.waiter.wait(self.schedule.timeout(Instant::now()))?;
+            self.keep_budget()?;
+            let woken = self.parts.waiter.wait(self.timeout(Instant::now()))?;
             if let Some(end) = self.ended(&woken)? {
                 if gone_since.is_some_and(|at| at.elapsed() > EXIT_TIME_MAX) {
                     self.parts.listener.notice(Notice::EventsTakenOff);
@@ -154,12 +156,20 @@ impl<'a> Running<'a> {
     }
 
     fn switch_on(&mut self, now: Instant) -> Result<(), CaptureError> {
+        if self.wants(true, now) {
+            return Ok(());
+        }
         self.parts.control.begin(&self.parts.context, now)?;
         self.write_blocked(Edge::Begin);
         Ok(())
     }
 
     fn switch_off(&mut self, now: Instant) {
+        self.wants(false, now);
+        self.stop_events(now);
+    }
+
+    fn stop_events(&mut self, now: Instant) {
         self.write_blocked(Edge::End);
         self.parts.control.switch_off(now);
     }

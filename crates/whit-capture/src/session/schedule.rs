@@ -87,6 +87,10 @@ impl Stopwatch {
         }
     }
 
+    pub(super) fn is_running(&self) -> bool {
+        self.since.is_some()
+    }
+
     /// The time so far; begins again at zero and goes on as it was.
     pub(super) fn lap(&mut self, now: Instant) -> Duration {
         let runs = self.since.is_some();

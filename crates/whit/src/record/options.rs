@@ -105,6 +105,7 @@ impl RecordArgs {
             ring_size: self.mmap_pages.unwrap_or_default(),
             overwrite: self.overwrite,
             unbuffered: self.no_buffering,
+            max_overhead_ppm: self.max_overhead_ppm()?,
             streaming: self.streaming(),
             files: Files {
                 switch: self.switch_output,
@@ -154,6 +155,17 @@ impl RecordArgs {
         let (target, notes) = self.target.choose_by_name(user, &names, roots)?;
         notes.into_iter().for_each(|note| listener(Notice::Name(note)));
         Ok((target, events))
+    }
+
+    /// Rings that are overwritten hold samples of before and after a change.
+    fn max_overhead_ppm(&self) -> Result<Option<u32>> {
+        if self.max_overhead.is_some() && self.overwrite {
+            bail_usage!(
+                "--max-overhead changes the time between samples, and --overwrite keeps samples of before and after \
+                 in one ring: leave one of them out"
+            );
+        }
+        Ok(self.max_overhead)
     }
 
     /// perf's cache of binaries.
@@ -220,6 +232,7 @@ impl RecordArgs {
             packs_switches: !self.no_pack,
             off_cpu: self.off_cpu,
             off_cpu_period_ns: self.off_cpu_period.unwrap_or(0),
+            fallback_off_cpu_period_ns: 0,
             wakeups: self.wakeups,
             cgroups,
             namespaces: self.namespaces,

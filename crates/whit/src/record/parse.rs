@@ -53,6 +53,14 @@ pub(super) fn off_cpu_period(text: &str) -> Result<u64, String> {
     period.ok_or_else(|| format!("a number of nanoseconds from {MIN_OFF_CPU_PERIOD_NS}"))
 }
 
+/// Parses `--max-overhead`: a percentage, with or without the sign. Gives millionths.
+pub(super) fn overhead(text: &str) -> Result<u32, String> {
+    let percent: Option<f64> = text.trim_end_matches('%').trim_end().parse().ok();
+    let ppm =
+        percent.map(|percent| (percent * 1e4).round()).filter(|ppm| (100.0..=1e6).contains(ppm));
+    ppm.map(|ppm| ppm as u32).ok_or_else(|| "a percentage from 0.01 to 100".to_owned())
+}
+
 /// The value of `--call-graph`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CallChains {
@@ -252,6 +260,13 @@ mod tests {
     fn values_are_those_of_perf() {
         assert_eq!(frequency("MAX"), Ok(Frequency::Max));
         assert_eq!(frequency("99"), Ok(Frequency::Hz(99)));
+        assert_eq!(
+            (overhead("1"), overhead("0.5%"), overhead("100 %")),
+            (Ok(10_000), Ok(5000), Ok(1_000_000))
+        );
+        for wrong in ["", "0", "-1", "101", "0.001", "NaN", "inf", "one"] {
+            assert!(overhead(wrong).is_err(), "{wrong}");
+        }
         assert_eq!(count("0x10"), Ok(16));
         let chains = |mode| Ok(CallChains { mode, is_deferred: false, max_stack: None });
         let dwarf = |stack_dump_bytes| chains(CallGraph::Dwarf { stack_dump_bytes });

@@ -14,6 +14,7 @@ mod bench_record;
 mod bench_stacks;
 mod blocked;
 mod brief;
+mod budget;
 mod by_name;
 mod cgroups;
 mod chained;

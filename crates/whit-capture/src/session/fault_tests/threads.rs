@@ -20,6 +20,7 @@ const SAMPLES: u64 = 400;
 fn start(drainer: RingDrainer, sink: StreamSink) -> (RunningDrainer, Receiver<ReaderEvent>) {
     let (notifier, news) = SessionNotifier::open().unwrap();
     let shared = Shared {
+        meter: None,
         events: Arc::default(),
         notifier,
         quota: Arc::new(Quota::new(&Files::default())),

@@ -44,17 +44,23 @@ impl Running<'_> {
     }
 
     fn command_enable(&mut self, name: Option<String>) -> Result<(), CaptureError> {
-        let control = &mut self.parts.control;
         let found = match &name {
-            Some(name) => control.set_enabled(true, Some(name)),
-            None => {
-                let found = control.switch_on(Instant::now())?;
-                self.write_blocked(Edge::Begin);
-                found
-            }
+            Some(name) => self.parts.control.set_enabled(true, Some(name)),
+            None => self.command_enable_all()?,
         };
         self.answer(true, found, name);
         Ok(())
+    }
+
+    /// Whether there is any event. A recording that its budget has paused goes on by itself.
+    fn command_enable_all(&mut self) -> Result<bool, CaptureError> {
+        let now = Instant::now();
+        if self.wants(true, now) {
+            return Ok(true);
+        }
+        let found = self.parts.control.switch_on(now)?;
+        self.write_blocked(Edge::Begin);
+        Ok(found)
     }
 
     fn command_disable(&mut self, name: Option<String>) {

@@ -12,6 +12,7 @@ use whit_perfdata::blocked::Edge;
 use super::Running;
 use crate::error::CaptureError;
 use crate::notice::Notice;
+use crate::session::budget::BudgetKeeper;
 use crate::session::cost_baseline::CostBaseline;
 use crate::session::ledger::Ending;
 use crate::session::outcome::End;
@@ -92,6 +93,7 @@ impl Running<'_> {
         ended.settle(&parts.context.synthesis(parts.control.events()), parts.listener);
         let (enabled, spans) = parts.control.lap(stopped);
         ended.state_spans(spans);
+        ended.state_budget(parts.budget.as_mut().map(BudgetKeeper::lap));
         ended.state_interpreted(&parts.control.engine().interpreted_functions());
         let ending = Ending { stopped, used_ns, enabled };
         let ledger = ended.ledger(&parts.meters, &ending, &[], parts.context.roots);

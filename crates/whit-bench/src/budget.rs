@@ -1,0 +1,324 @@
+//! A budget for recordings: their cost while loads come and go, and whether programs have the cost that whit states.
+//!
+//! One recording with a budget goes over phases of load. The recording has its cost over time, and its settings. Then
+//! programs with a fixed amount of work run in pairs, without a recording and beside one with a budget.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde::Serialize;
+use whit_measure::overhead::Slowdown;
+use whit_perfdata::budget::{BudgetHistory, RecordedWaits};
+use whit_perfdata::reader::Recording;
+
+use crate::Error;
+use crate::peer::version;
+use crate::scratch::Scratch;
+use crate::setup::Setup;
+use crate::system::System;
+
+mod loads;
+mod render;
+
+pub use loads::WORKLOADS;
+use loads::{PHASES, Work, script};
+pub use render::markdown;
+
+/// Seconds after a step of the load, after which the cost has to be within the budget.
+const SETTLED_S: f64 = 3.0;
+/// The window over which the cost is never to be twice the budget.
+const WINDOW_S: f64 = 10.0;
+
+/// Settings.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The budget, as `--max-overhead` takes it.
+    pub budget_percent: f64,
+    /// Samples a second.
+    pub frequency_hz: u32,
+    /// Seconds of a phase.
+    pub phase_s: u32,
+    /// Pairs of runs for each program; 0 leaves them out.
+    pub pairs: usize,
+    /// Programs and files.
+    pub setup: Setup,
+}
+
+/// A load, and the cost of the recording meanwhile.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Phase {
+    /// The load.
+    pub name: &'static str,
+    /// From when to when, in seconds from the begin of the recording.
+    pub span_s: (f64, f64),
+    /// The mean cost, in percent of the CPUs.
+    pub mean_percent: f64,
+    /// That from the moment on at which the cost has to be within the budget.
+    pub settled_percent: f64,
+    /// The settings at the end.
+    pub settings: String,
+}
+
+/// The cost of a program's run beside a recording.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Paired {
+    /// The program with its arguments.
+    pub work: String,
+    /// The mean cost that the recordings state, in percent of the CPUs.
+    pub stated_percent: f64,
+    /// How much longer the program took, in percent, and an interval of 95 % confidence.
+    pub measured_percent: Option<(f64, f64, f64)>,
+}
+
+/// The result.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Comparison {
+    /// The machine.
+    pub system: System,
+    /// The version of whit.
+    pub version: String,
+    /// The limit, in percent of the CPUs.
+    pub budget_percent: f64,
+    /// Samples a second.
+    pub frequency_hz: u32,
+    /// Seconds of an interval of the cost.
+    pub interval_s: f64,
+    /// The cost in each, in percent of the CPUs.
+    pub costs_percent: Vec<f64>,
+    /// The settings at the begin of each.
+    pub settings: Vec<String>,
+    /// The largest mean of ten seconds.
+    pub worst_window_percent: f64,
+    /// The loads.
+    pub phases: Vec<Phase>,
+    /// Programs in pairs.
+    pub paired: Vec<Paired>,
+}
+
+impl Comparison {
+    /// Whether the cost was within the budget after each step, and never twice that.
+    pub fn is_kept(&self) -> bool {
+        self.worst_window_percent <= 2.0 * self.budget_percent
+            && self.phases.iter().all(|phase| phase.settled_percent <= self.budget_percent)
+    }
+}
+
+/// Records all loads, then runs the programs in pairs.
+///
+/// # Errors
+/// A recording or a program cannot be run.
+pub fn compare(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Comparison, Error> {
+    let scratch = Scratch::new(&options.setup.directory)?;
+    say(&format!("phases of load, {} s each", options.phase_s));
+    let text = script(&options.setup.workloads, options.phase_s);
+    let (said, history) = record(options, &["sh", "-c", &text], &scratch.path().join("phases"))?;
+    let begins = begins(&said, &history);
+    let mut paired = Vec::new();
+    for work in Work::ALL {
+        if options.pairs > 0 {
+            paired.push(pairs(options, &work, &scratch.path().join("paired"), say)?);
+        }
+    }
+    let interval_s = f64::from(history.costs.interval_ms.max(1)) / 1e3;
+    let costs_percent: Vec<f64> = history.costs.costs_ppm.iter().copied().map(percent).collect();
+    let end_s = costs_percent.len() as f64 * interval_s;
+    let costs = Costs { percent: &costs_percent, interval_s };
+    let ends = begins.iter().skip(1).copied().chain([end_s]);
+    let phases =
+        PHASES.iter().zip(begins.iter().copied().zip(ends)).map(|(phase, (begin, end))| Phase {
+            name: phase.name,
+            span_s: (begin, end),
+            mean_percent: costs.mean(begin, end),
+            settled_percent: costs.mean(begin + SETTLED_S, end),
+            settings: settings_at(&history, end),
+        });
+    let at = |index: usize| settings_at(&history, index as f64 * interval_s);
+    Ok(Comparison {
+        system: System::detect(),
+        version: version(&options.setup.whit).unwrap_or_else(|why| why),
+        budget_percent: options.budget_percent,
+        frequency_hz: options.frequency_hz,
+        interval_s,
+        worst_window_percent: costs.worst(WINDOW_S),
+        settings: (0..costs_percent.len()).map(at).collect(),
+        phases: phases.collect(),
+        paired,
+        costs_percent,
+    })
+}
+
+fn percent(ppm: u32) -> f64 {
+    f64::from(ppm) / 1e4
+}
+
+/// The cost over time.
+struct Costs<'a> {
+    percent: &'a [f64],
+    interval_s: f64,
+}
+
+impl Costs<'_> {
+    fn mean(&self, from_s: f64, to_s: f64) -> f64 {
+        let (mut sum, mut time) = (0.0, 0.0);
+        for (index, cost) in self.percent.iter().enumerate() {
+            let begin = index as f64 * self.interval_s;
+            let covered = (begin + self.interval_s).min(to_s) - begin.max(from_s);
+            if covered > 0.0 {
+                sum += cost * covered;
+                time += covered;
+            }
+        }
+        if time > 0.0 { sum / time } else { 0.0 }
+    }
+
+    fn worst(&self, length_s: f64) -> f64 {
+        let begins = (0..self.percent.len()).map(|index| index as f64 * self.interval_s);
+        begins.map(|begin| self.mean(begin, begin + length_s)).fold(0.0, f64::max)
+    }
+}
+
+/// The settings at a moment, in a few words.
+fn settings_at(history: &BudgetHistory, at_s: f64) -> String {
+    let at_ns = history.begin.0 + (at_s * 1e9) as u64;
+    let found = history.changes.iter().rev().find(|change| change.from.0 <= at_ns);
+    let Some(settings) = found else { return String::new() };
+    if settings.is_paused {
+        return "pause".to_owned();
+    }
+    let samples = match settings.stretch {
+        1 => "all samples".to_owned(),
+        stretch => format!("1/{stretch} of the samples"),
+    };
+    let waits = match settings.waits {
+        RecordedWaits::AsAsked => "all switches",
+        RecordedWaits::Sampled => "sampled waits",
+        RecordedWaits::None => "no waits",
+    };
+    format!("{samples}, {waits}")
+}
+
+/// When each phase began, by the lines that the script printed, in seconds from the begin of the recording.
+fn begins(said: &str, history: &BudgetHistory) -> Vec<f64> {
+    let lines = said.lines().filter_map(|line| line.strip_prefix(loads::MARK));
+    let uptimes = lines.filter_map(|line| line.trim().parse::<f64>().ok());
+    uptimes.map(|uptime| (uptime - history.begin.0 as f64 / 1e9).max(0.0)).collect()
+}
+
+/// Gives what the command printed, and the history of the recording.
+fn record(
+    options: &Options,
+    command: &[&str],
+    path: &Path,
+) -> Result<(String, BudgetHistory), Error> {
+    let budget = options.budget_percent.to_string();
+    let frequency = options.frequency_hz.to_string();
+    let mut recorder = Command::new(&options.setup.whit);
+    recorder.args(["record", "-a", "--engine=bpf", "--switch-events", "-e", "cpu-clock"]);
+    recorder.args(["-F", &frequency, "--max-overhead", &budget, "-o"]).arg(path);
+    recorder.arg("--").args(command);
+    let output = recorder.output();
+    let output =
+        output.map_err(|source| Error::Run { program: options.setup.whit.clone(), source })?;
+    let failed = |why: String| Error::Recording {
+        command: format!("{recorder:?}"),
+        outcome: why,
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    };
+    if !output.status.success() {
+        return Err(failed(output.status.to_string()));
+    }
+    let recording = Recording::open(path).map_err(|error| failed(error.to_string()))?;
+    let history = recording.features.budget_history();
+    let history = history.ok_or_else(|| failed("has no history of its budget".to_owned()))?;
+    Ok((String::from_utf8_lossy(&output.stdout).into_owned(), history))
+}
+
+fn pairs(
+    options: &Options,
+    work: &Work,
+    path: &Path,
+    say: &mut dyn FnMut(&str),
+) -> Result<Paired, Error> {
+    let program: PathBuf = options.setup.workloads.join(work.program);
+    let words: Vec<&str> = work.arguments.split_whitespace().collect();
+    let (mut times, mut costs) = (Vec::new(), Vec::new());
+    for pair in 0..options.pairs {
+        say(&format!("{}: pair {} of {}", work.program, pair + 1, options.pairs));
+        let alone = || {
+            let output = Command::new(&program).args(&words).output();
+            let output =
+                output.map_err(|source| Error::Run { program: program.clone(), source })?;
+            seconds(&String::from_utf8_lossy(&output.stdout), work)
+        };
+        let mut beside = || {
+            let name = program.to_string_lossy();
+            let command: Vec<&str> = [&[&*name][..], &words].concat();
+            let (said, history) = record(options, &command, path)?;
+            costs.push(percent(history.costs.mean_ppm()));
+            seconds(&said, work)
+        };
+        times.push(if pair % 2 == 0 {
+            let first = alone()?;
+            (first, beside()?)
+        } else {
+            let second = beside()?;
+            (alone()?, second)
+        });
+    }
+    let change = |factor: f64| 100.0 * (factor - 1.0);
+    let measured = Slowdown::of(&times);
+    Ok(Paired {
+        work: format!("{} {}", work.program, work.arguments),
+        stated_percent: costs.iter().sum::<f64>() / costs.len().max(1) as f64,
+        measured_percent: measured
+            .map(|it| (change(it.factor), change(it.interval.0), change(it.interval.1))),
+    })
+}
+
+/// The time that a workload says it took.
+fn seconds(said: &str, work: &Work) -> Result<f64, Error> {
+    let found =
+        said.split_whitespace().find_map(|word| word.strip_prefix("seconds=")?.parse().ok());
+    found.ok_or_else(|| Error::Workload {
+        command: format!("{} {}", work.program, work.arguments),
+        outcome: "did not say how long it took".to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use whit_perfdata::budget::{CostCause, SettingsChange};
+    use whit_types::TimestampNs;
+
+    #[test]
+    fn means_are_those_of_the_time_that_is_asked_for() {
+        let costs = Costs { percent: &[1.0, 3.0, 5.0], interval_s: 0.5 };
+        assert!((costs.mean(0.0, 1.5) - 3.0).abs() < 1e-9);
+        assert!((costs.mean(0.25, 0.75) - 2.0).abs() < 1e-9);
+        assert!((costs.worst(1.0) - 5.0).abs() < 1e-9);
+        assert!(costs.mean(7.0, 8.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn phases_begin_where_the_script_says_so() {
+        let change = |from: u64, stretch, waits| SettingsChange {
+            from: TimestampNs(from),
+            stretch,
+            waits,
+            is_paused: false,
+            cause: CostCause::Samples,
+            cost_ppm: 0,
+        };
+        let changes = vec![
+            change(0, 1, RecordedWaits::AsAsked),
+            change(12_000_000_000, 4, RecordedWaits::None),
+        ];
+        let begin = TimestampNs(10_000_000_000);
+        let history = BudgetHistory { begin, changes, ..BudgetHistory::default() };
+        let said = format!("{m}10.50\nresult\n{m}15.25\n", m = loads::MARK);
+        assert_eq!(begins(&said, &history), [0.5, 5.25]);
+        assert_eq!(settings_at(&history, 1.0), "all samples, all switches");
+        assert_eq!(settings_at(&history, 2.5), "1/4 of the samples, no waits");
+    }
+}

@@ -1,0 +1,133 @@
+//! `whit record --max-overhead`: less is recorded where it would cost too much, weights stay right, and reports say so.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::support::tools::{perf, text, whit, workload};
+use crate::support::{Skip, check};
+
+/// The beginning of the line in reports.
+const REDUCED: &str = "less was recorded, to cost no more than";
+const NOTHING: &str = "nothing at all for ";
+
+struct Recorded {
+    directory: TempDir,
+    said: String,
+}
+
+impl Recorded {
+    fn new(options: &[&str], program: &[&str]) -> Result<Recorded, Skip> {
+        let directory = tempfile::tempdir().expect("make a directory");
+        let mut recorder: Command = whit();
+        recorder.env("XDG_CACHE_HOME", directory.path().join("cache"));
+        recorder.args(["record", "-a", "-e", "cpu-clock"]).args(options);
+        recorder.arg("-o").arg(directory.path().join("perf.data")).arg("--");
+        recorder.args(program);
+        let output = whit_testing::run::record(&mut recorder)?;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        Ok(Recorded { directory, said })
+    }
+
+    fn data(&self) -> PathBuf {
+        self.directory.path().join("perf.data")
+    }
+}
+
+/// Periods of the clock's samples.
+fn periods(data: &Path) -> Vec<u64> {
+    let script = text(whit().args(["script", "-F", "period,event", "-i"]).arg(data));
+    let clock = script.lines().filter(|line| line.contains("cpu-clock"));
+    let first = |line: &str| line.split_whitespace().next()?.parse().ok();
+    clock.map(|line| first(line).unwrap_or_else(|| panic!("a period: {line}"))).collect()
+}
+
+/// Periods of the clock's samples, as perf reads them.
+fn periods_of_perf(data: &Path) -> Result<Vec<u64>, Skip> {
+    let script = text(perf()?.args(["script", "-f", "-F", "period,event", "-i"]).arg(data));
+    let clock = script.lines().filter(|line| line.contains("cpu-clock"));
+    Ok(clock.filter_map(|line| line.split_whitespace().next()?.parse().ok()).collect())
+}
+
+/// The percentage behind a text.
+fn share(said: &str, before: &str) -> f64 {
+    let Some((_, rest)) = said.split_once(before) else { return 0.0 };
+    rest.split_once('%')
+        .and_then(|(percent, _)| percent.parse().ok())
+        .unwrap_or_else(|| panic!("{said}"))
+}
+
+#[test]
+fn percentages_that_are_none_and_rings_that_are_overwritten_are_refused() {
+    for (options, way_out) in [
+        (&["--max-overhead", "0"][..], "a percentage from 0.01 to 100"),
+        (&["--max-overhead", "200%"], "a percentage from 0.01 to 100"),
+        (&["--max-overhead", "much"], "a percentage from 0.01 to 100"),
+        (&["--max-overhead", "1", "--overwrite"], "leave one of them out"),
+    ] {
+        let output =
+            whit().arg("record").args(options).args(["--", "true"]).output().expect("whit");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{options:?}: {said}");
+        assert!(said.contains(way_out), "{options:?}: {said}");
+    }
+}
+
+/// The clock counts all time of all CPUs, so the sum of all periods is that time, with any change.
+#[test]
+fn samples_say_the_time_that_they_stand_for() {
+    check("samples_say_the_time_that_they_stand_for", || {
+        for engine in ["--engine=ring", "--engine=bpf"] {
+            let options = [engine, "-F", "4000", "--max-overhead", "0.3"];
+            let recorded = Recorded::new(&options, &["sleep", "4"])?;
+            let said = &recorded.said;
+            assert!(said.contains(REDUCED), "{engine}: {said}");
+            let ours = periods(&recorded.data());
+            let longest = ours.iter().max().copied().unwrap_or(0);
+            assert!(longest >= 500_000, "{engine}: {longest} ns: {said}");
+            assert!(ours.iter().all(|ns| (ns / 250_000).is_power_of_two()), "{engine}: {ours:?}");
+            let cpus = std::thread::available_parallelism().expect("CPUs").get() as f64;
+            let wanted = 4.0 * cpus * (1.0 - share(said, NOTHING) / 100.0);
+            let sum = ours.iter().sum::<u64>() as f64 / 1e9;
+            // A change of the distance costs half a sample of each CPU.
+            let most = 0.2 + longest as f64 / 1e9 * 10.0;
+            assert!(
+                (sum - wanted).abs() < most + wanted * 0.1,
+                "{engine}: {sum} of {wanted} s: {said}"
+            );
+            let report = text(whit().args(["report", "--stdio", "-i"]).arg(recorded.data()));
+            assert!(report.contains(&format!("# Warning: {REDUCED} 0.30%")), "{report}");
+            let json = text(whit().args(["report", "--json", "-i"]).arg(recorded.data()));
+            let json: Value = serde_json::from_str(&json).expect("JSON");
+            assert!(json["warnings"].to_string().contains(REDUCED), "{}", json["warnings"]);
+            assert_eq!(periods_of_perf(&recorded.data())?, ours, "{engine}");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_ping_pong_that_costs_too_much_loses_its_switches_and_nothing_else() {
+    check("a_ping_pong_that_costs_too_much_loses_its_switches_and_nothing_else", || {
+        let program = workload("pingpong")?;
+        let program = program.to_str().expect("UTF-8");
+        let options = ["--engine=bpf", "--switch-events", "-F", "99", "--max-overhead", "2"];
+        let pingpong = [program, "--iterations", "300000", "--threads", "4"];
+        let recorded = Recorded::new(&options, &pingpong)?;
+        let said = &recorded.said;
+        let waits = share(said, "no waits for ")
+            + share(said, "samples of waits in place of every context switch for ")
+            + share(said, NOTHING);
+        assert!(said.contains(REDUCED) && waits > 30.0, "{said}");
+        let switches = text(whit().args(["switches", "-i"]).arg(recorded.data()));
+        assert!(switches.contains(&format!("# Warning: {REDUCED} 2.00%")), "{switches}");
+        // No wait lasts as long as the time in which switches were left out.
+        assert!(!switches.contains("CPU times are wrong"), "{switches}");
+        let ours = periods(&recorded.data());
+        assert!(!ours.is_empty());
+        assert_eq!(periods_of_perf(&recorded.data())?, ours);
+        Ok(())
+    });
+}
