@@ -43,7 +43,11 @@ pub(super) fn nominal_ns(event: &OpenEvent) -> u64 {
 /// Whether all instances change with their own calls: the kernel changes no events that threads inherited.
 pub(super) fn can_change(event: &OpenEvent) -> bool {
     let inherits = event.event.attr.has(AttrFlags::INHERIT);
-    let is_sampled = event.event.attr.sample_period_or_freq > 0 && !event.event.is_side_band;
+    // The kernel samples these at each hit, whatever their period is.
+    let by_hit = [pmu_type::SOFTWARE, pmu_type::TRACEPOINT, pmu_type::BREAKPOINT];
+    let has_period = is_clock(event) || !by_hit.contains(&event.event.attr.pmu_type);
+    let is_sampled =
+        has_period && event.event.attr.sample_period_or_freq > 0 && !event.event.is_side_band;
     is_sampled
         && event.event.spec.leader.is_none()
         && event.instances.iter().all(|one| one.tid.is_none() || !inherits)
@@ -164,5 +168,61 @@ impl Stretches {
     pub(super) fn pretend(&self, id: u64, from: TimestampNs, stretch: u32) {
         self.lock().changes.entry(id).or_default().push_back((from, stretch));
         self.has_changed.store(true, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use whit_engine::event::EventSpec;
+    use whit_engine::open_event::ConfiguredEvent;
+    use whit_perfdata::attr::Attr;
+    use whit_sys::PerfEventFd;
+    use whit_types::Tid;
+
+    fn event(pmu_type: u32, config: u64, flags: AttrFlags, tid: Option<Tid>) -> OpenEvent {
+        let attr = Attr { pmu_type, config, flags, sample_period_or_freq: 100, ..Attr::default() };
+        let event = ConfiguredEvent {
+            spec: EventSpec::new("event", pmu_type, config),
+            attr,
+            is_side_band: false,
+            is_bpf_output: false,
+            is_of_cpus: false,
+        };
+        let fd = PerfEventFd::fake(File::open("/dev/null").unwrap().into());
+        OpenEvent::new(event, vec![Some(Instance { fd, id: 1, cpu: None, tid })])
+    }
+
+    #[test]
+    fn clocks_and_events_of_a_pmu_change_unless_threads_inherit_them() {
+        let (none, inherit) = (AttrFlags::default(), AttrFlags::INHERIT);
+        let (clock, faults) = (software::CPU_CLOCK, 2);
+        let thread = Some(Tid(7));
+        for (kind, config, flags, tid, wanted) in [
+            (pmu_type::SOFTWARE, clock, none, None, true),
+            (pmu_type::SOFTWARE, clock, inherit, None, true),
+            (pmu_type::SOFTWARE, clock, none, thread, true),
+            (pmu_type::SOFTWARE, clock, inherit, thread, false),
+            (pmu_type::HARDWARE, 0, none, None, true),
+            (pmu_type::SOFTWARE, faults, none, None, false),
+            (pmu_type::TRACEPOINT, 300, none, None, false),
+        ] {
+            let event = event(kind, config, flags, tid);
+            assert_eq!(can_change(&event), wanted, "{kind} {config} {flags:?} {tid:?}");
+        }
+    }
+
+    #[test]
+    fn an_event_that_cannot_be_changed_keeps_its_periods() {
+        let stretches = Stretches::new(Some(ClockId::MONOTONIC));
+        // The kernel knows no such event.
+        let events = [event(pmu_type::SOFTWARE, software::CPU_CLOCK, AttrFlags::FREQ, None)];
+        stretches.set(&events, 8);
+        assert_eq!(stretches.hold().stretch(), 8);
+        assert!(
+            !stretches.has_changed() && stretches.look().at(1, TimestampNs(u64::MAX)).is_none()
+        );
+        assert_eq!(nominal_ns(&events[0]), 10_000_000);
     }
 }
