@@ -24,13 +24,29 @@ pub(crate) struct Process {
     mappings: Arc<Vec<Mapping>>,
     /// The record with the name of each thread.
     threads: FxHashMap<i32, Option<Record>>,
+    /// When it was first seen to be gone.
+    gone_since_ns: Option<u64>,
 }
 
 impl Process {
     /// A copy as fork makes it, with one thread.
     pub(crate) fn forked(&self, parent_tid: i32, tid: i32) -> Process {
         let name = self.threads.get(&parent_tid).cloned().flatten();
-        Process { mappings: self.mappings.clone(), threads: [(tid, name)].into_iter().collect() }
+        Process {
+            mappings: self.mappings.clone(),
+            threads: [(tid, name)].into_iter().collect(),
+            gone_since_ns: None,
+        }
+    }
+
+    /// False where it has been gone for this time.
+    pub(crate) fn is_kept(&mut self, now_ns: u64, gone_ns: u64, is_alive: bool) -> bool {
+        if is_alive {
+            self.gone_since_ns = None;
+            return true;
+        }
+        let since_ns = *self.gone_since_ns.get_or_insert(now_ns);
+        now_ns.saturating_sub(since_ns) < gone_ns
     }
 
     pub(crate) fn add_thread(&mut self, parent_tid: i32, tid: i32) {

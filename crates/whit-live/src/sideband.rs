@@ -81,9 +81,9 @@ impl Sideband {
         self.processes.insert(task.pid.0, child);
     }
 
-    /// Forgets processes that are gone: the records of their ends may have been lost.
-    pub fn retain(&mut self, mut is_alive: impl FnMut(i32) -> bool) {
-        self.processes.retain(|pid, _| is_alive(*pid));
+    /// Forgets processes that have been gone for this time: the records of their ends may have been lost.
+    pub fn retain(&mut self, now_ns: u64, gone_ns: u64, mut is_alive: impl FnMut(i32) -> bool) {
+        self.processes.retain(|pid, process| process.is_kept(now_ns, gone_ns, is_alive(*pid)));
     }
 
     /// Number of processes.

@@ -2,8 +2,12 @@
 
 use super::*;
 use proptest::prelude::*;
+use std::path::Path;
 use whit_perfdata::attr::{Attr, AttrFlags, SampleType};
+use whit_perfdata::feature::{Feature, Features};
+use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{RawRecord, SideBand, misc, record_type};
+use whit_perfdata::stream::StreamReader;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -167,6 +171,9 @@ fn short_processes_leave_nothing_behind() {
     window.forget_all();
     assert_eq!(window.sideband().processes(), 3);
     window.prune(|pid| pid != 50);
+    assert_eq!(window.sideband().processes(), 3, "the window may have samples of it");
+    window.push(&[], (1 << 40) + SECOND).unwrap();
+    window.prune(|pid| pid != 50);
     assert_eq!(window.sideband().processes(), 2);
 }
 
@@ -236,6 +243,69 @@ fn damaged_streams_are_refused() {
     let mut endless = window(1, 1 << 20);
     let formats = record(record_type::TRACING_DATA, 0, &u32::MAX.to_le_bytes());
     assert_eq!(endless.push(&formats, 0), Err(StreamError::HeadTooLarge));
+}
+
+/// The records of a file that is written from a moment on, and the recording.
+fn file_since(window: &Window, from_ns: u64) -> (Vec<u8>, Recording) {
+    let mut more = Features::default();
+    more.set_word(Feature::CLOCKID, 7);
+    let file = window.freeze(from_ns).write_file(tempfile::tempfile().unwrap(), &more).unwrap();
+    let recording = Recording::from_file(Path::new("dump"), file).unwrap();
+    let mut reader = StreamReader::new(recording.streams[0].clone());
+    let (mut block, mut all) = (Vec::new(), Vec::new());
+    while reader.next_block(&mut block).unwrap().is_some() {
+        all.extend_from_slice(&block);
+    }
+    (all, recording)
+}
+
+#[test]
+fn a_frozen_window_stays_while_the_stream_goes_on() {
+    let mut window = window(10, 1 << 20);
+    let begin = [comm(7, "app", true, 1), mmap(7, 0x1000, 0x1000, "/app", 2), sample(3)];
+    window.push(&begin.concat(), 0).unwrap();
+    let frozen = window.freeze(0);
+    assert_eq!(frozen.begun_ns(), Some(0));
+    window.push(&sample(9), 0).unwrap();
+    assert!(records(&window).ends_with(&sample(9)));
+    window.forget_all();
+    let file = frozen.write_file(std::io::Cursor::new(Vec::new()), &Features::default()).unwrap();
+    let bytes = file.into_inner();
+    assert!(bytes.windows(begin.concat().len()).any(|it| it == begin.concat()));
+    assert!(!bytes.windows(sample(9).len()).any(|it| it == sample(9)));
+    assert_eq!(frozen.bytes(), begin.concat().len());
+}
+
+#[test]
+fn a_dump_has_the_last_seconds_and_the_names_of_all_that_ran_in_them() {
+    let mut window = window(100, 1 << 20);
+    // This process ends before its last sample is written.
+    let begin = [comm(7, "app", true, 1), mmap(7, 0x1000, 0x1000, "/app", 2), sample(3)];
+    window.push(&begin.concat(), 0).unwrap();
+    window.push(&[exit(6, 4), sample(5)].concat(), 2 * SECOND).unwrap();
+    window.push(&[sample(6), exit(7, 7)].concat(), 4 * SECOND).unwrap();
+    let (records, recording) = file_since(&window, 3 * SECOND);
+    assert_eq!(facts(&records, 7), ["1000 /app", "7 app"]);
+    // The second piece may have records of any time up to the third one's beginning.
+    let has = |time: u64| records.windows(sample(time).len()).any(|it| it == sample(time));
+    assert_eq!([has(3), has(5), has(6)], [false, true, true]);
+    assert_eq!(recording.events.len(), 1);
+    assert_eq!(recording.features.word(Feature::CLOCKID), Some(7));
+    assert!(recording.warnings.is_empty(), "{:?}", recording.warnings);
+    let (all, _) = file_since(&window, 0);
+    assert!(all.len() > records.len());
+}
+
+#[test]
+fn marks_say_which_order_was_carried_out() {
+    let mut window = window(10, 1 << 20);
+    let mark = whit_perfdata::encode::finished_round();
+    window.push(&mark, 0).unwrap();
+    assert_eq!((window.has_rounds(), window.drained()), (true, None));
+    window.push(&whit_perfdata::encode::finished_round_of(7), 0).unwrap();
+    window.push(&mark, 0).unwrap();
+    assert_eq!(window.drained(), Some(7));
+    assert_eq!(window.bytes(), 0);
 }
 
 proptest! {

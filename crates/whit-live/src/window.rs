@@ -1,8 +1,11 @@
 //! The records of the last while.
 
+use crate::frozen::Frozen;
+use crate::piece::Piece;
 use crate::sideband::Sideband;
 use std::collections::VecDeque;
 use std::io::{self, Write};
+use std::sync::Arc;
 use whit_perfdata::encode::RecordEncoder;
 use whit_perfdata::event_table::EventTable;
 use whit_perfdata::feature::EventDesc;
@@ -52,12 +55,6 @@ pub enum StreamError {
     HeadTooLarge,
 }
 
-#[derive(Debug)]
-struct Piece {
-    begun_ns: u64,
-    bytes: Vec<u8>,
-}
-
 /// The records of the last while of a stream.
 #[derive(Debug)]
 pub struct Window {
@@ -69,9 +66,13 @@ pub struct Window {
     table: EventTable,
     has_samples: bool,
     has_rounds: bool,
+    drained: Option<u64>,
+    /// The time of the last call.
+    now_ns: u64,
     /// The state at the beginning of the first piece.
     base: Sideband,
-    pieces: VecDeque<Piece>,
+    /// Somebody else may hold a piece: then it is whole.
+    pieces: VecDeque<Arc<Piece>>,
     bytes: usize,
     wanted_from_ns: Option<u64>,
     lost: Lost,
@@ -88,6 +89,8 @@ impl Window {
             table: EventTable::new(&[]),
             has_samples: false,
             has_rounds: false,
+            drained: None,
+            now_ns: 0,
             base: Sideband::default(),
             pieces: VecDeque::new(),
             bytes: 0,
@@ -135,11 +138,13 @@ impl Window {
         match record.header.kind {
             kind if kind < record_type::USER_START => {
                 self.has_samples |= kind == record_type::SAMPLE;
-                self.keep(whole, now_ns);
+                self.keep(kind, whole, now_ns);
                 Ok(())
             }
             record_type::FINISHED_ROUND => {
                 self.has_rounds = true;
+                let number = record.body.first_chunk().map(|number| u64::from_le_bytes(*number));
+                self.drained = number.or(self.drained);
                 Ok(())
             }
             record_type::FINISHED_INIT => Ok(()),
@@ -159,26 +164,32 @@ impl Window {
         }
     }
 
-    fn keep(&mut self, whole: &[u8], now_ns: u64) {
+    fn keep(&mut self, kind: u32, whole: &[u8], now_ns: u64) {
         let wanted_from_ns = self.wanted_from_ns;
-        let is_open = |piece: &Piece| {
-            piece.bytes.len() < PIECE_BYTES
+        let is_open = |piece: &Arc<Piece>| {
+            Arc::strong_count(piece) == 1
+                && piece.bytes.len() < PIECE_BYTES
                 && now_ns.saturating_sub(piece.begun_ns) < PIECE_NS
                 && wanted_from_ns.is_none_or(|from_ns| piece.begun_ns >= from_ns)
         };
         if !self.pieces.back().is_some_and(is_open) {
-            self.pieces.push_back(Piece { begun_ns: now_ns, bytes: Vec::new() });
+            let (bytes, sideband) = (Vec::new(), Vec::new());
+            self.pieces.push_back(Arc::new(Piece { begun_ns: now_ns, bytes, sideband }));
         }
-        if let Some(piece) = self.pieces.back_mut() {
+        if let Some(piece) = self.pieces.back_mut().and_then(Arc::get_mut) {
             piece.bytes.extend_from_slice(whole);
             self.bytes += whole.len();
+            if is_needed_later(kind) {
+                piece.sideband.extend_from_slice(whole);
+            }
         }
     }
 
     /// Lets records go that are too old or too many.
     pub fn forget_old(&mut self, now_ns: u64) {
+        self.now_ns = self.now_ns.max(now_ns);
         let keep_ns = self.bounds.keep_ns;
-        let is_old = |piece: &Piece| now_ns.saturating_sub(piece.begun_ns) >= keep_ns;
+        let is_old = |piece: &Arc<Piece>| now_ns.saturating_sub(piece.begun_ns) >= keep_ns;
         while self.bytes > self.bounds.bytes_max || self.pieces.front().is_some_and(is_old) {
             if !self.forget_first() {
                 return;
@@ -197,7 +208,7 @@ impl Window {
         if self.wanted_from_ns.is_some_and(|from_ns| piece.begun_ns >= from_ns) {
             self.count_lost(&piece.bytes);
         }
-        self.base.apply(&piece.bytes, &self.table);
+        self.base.apply(&piece.sideband, &self.table);
         true
     }
 
@@ -227,9 +238,28 @@ impl Window {
         std::mem::take(&mut self.lost)
     }
 
-    /// Forgets processes that are gone by now.
+    /// Forgets processes that are gone, and were gone at a call that is older than the window: no sample that is kept is
+    /// one of theirs.
     pub fn prune(&mut self, is_alive: impl FnMut(i32) -> bool) {
-        self.base.retain(is_alive);
+        self.base.retain(self.now_ns, self.bounds.keep_ns, is_alive);
+    }
+
+    /// The number of the last order to empty all rings that the recorder has carried out.
+    pub fn drained(&self) -> Option<u64> {
+        self.drained
+    }
+
+    /// The records from this time on, to be written while the stream goes on.
+    pub fn freeze(&self, from_ns: u64) -> Frozen {
+        // All records of a piece came before the next one began.
+        let is_older = |next: &&Arc<Piece>| next.begun_ns <= from_ns;
+        let older = self.pieces.iter().skip(1).take_while(is_older).count();
+        Frozen {
+            head: self.head.clone(),
+            base: self.base.clone(),
+            older: self.pieces.iter().take(older).cloned().collect(),
+            pieces: self.pieces.iter().skip(older).cloned().collect(),
+        }
     }
 
     /// When the first of its records came.
@@ -285,11 +315,7 @@ impl Window {
                 out.write_all(&piece.bytes)?;
                 continue;
             }
-            for (record, whole) in records(&piece.bytes) {
-                if is_needed_later(record.header.kind) {
-                    out.write_all(whole)?;
-                }
-            }
+            out.write_all(&piece.sideband)?;
         }
         Ok(())
     }
@@ -298,7 +324,7 @@ impl Window {
         let Some(layout) = self.table.layout(0).filter(|_| self.lost.records > 0) else { return };
         let event = self.events.first().and_then(|event| event.ids.first().copied()).unwrap_or(0);
         let id = SampleId { time: Some(self.lost.until), id: Some(event), ..SampleId::default() };
-        RecordEncoder::new(layout.clone()).lost(out, event, self.lost.records, None, id);
+        RecordEncoder::new(*layout).lost(out, event, self.lost.records, None, id);
     }
 }
 

@@ -64,6 +64,8 @@ impl Feature {
     pub const WHIT_INTERPRETED: Feature = Feature(228);
     /// Names of the recording's own frames.
     pub const WHIT_NAMES: Feature = Feature(229);
+    /// The event for which the last while of a longer recording was written.
+    pub const WHIT_TRIGGER: Feature = Feature(231);
 }
 
 /// An event as a recording describes it.

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use whit_perfdata::dump_cause::DumpCause;
 pub use whit_perfdata::names::NamesDefect;
 use whit_perfdata::reader::RecordingDefect;
 use whit_perfdata::stream::{Missing, StreamError};
@@ -39,6 +40,8 @@ pub enum Warning {
     },
     /// Parts of the formats of tracepoints cannot be read.
     TraceFormats(TracingDataError),
+    /// The recording is the last while of a longer one, written for an event.
+    DumpOf(DumpCause),
     /// No recorded thread ran while it was recorded.
     NobodyRan {
         /// Recorded threads.

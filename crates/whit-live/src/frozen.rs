@@ -1,0 +1,50 @@
+//! Records as they stood at a moment. They are shared with the window, so that they cost no copy, and the stream goes on
+//! while they are written.
+
+use crate::piece::Piece;
+use crate::sideband::Sideband;
+use std::io::{self, Seek, Write};
+use std::sync::Arc;
+use whit_perfdata::feature::Features;
+use whit_perfdata::reader::pipe_head;
+use whit_perfdata::writer::FileWriter;
+
+/// The last while of a stream at one moment.
+#[derive(Clone, Debug)]
+pub struct Frozen {
+    pub(crate) head: Vec<u8>,
+    /// The state at the beginning of the first piece.
+    pub(crate) base: Sideband,
+    /// Pieces whose sideband alone is wanted.
+    pub(crate) older: Vec<Arc<Piece>>,
+    pub(crate) pieces: Vec<Arc<Piece>>,
+}
+
+impl Frozen {
+    /// When the first of the records came.
+    pub fn begun_ns(&self) -> Option<u64> {
+        self.pieces.first().map(|piece| piece.begun_ns)
+    }
+
+    /// Bytes of records, without those that tell mappings, names and cgroups of before.
+    pub fn bytes(&self) -> usize {
+        self.pieces.iter().map(|piece| piece.bytes.len()).sum()
+    }
+
+    /// Writes a recording in the form of a file. Its header gets what the stream said of itself, and `more`. Gives the
+    /// output back.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write_file<W: Write + Seek>(&self, out: W, more: &Features) -> io::Result<W> {
+        let (events, mut features) = pipe_head(&self.head);
+        more.iter().for_each(|(feature, bytes)| features.set(feature, bytes.to_vec()));
+        let mut writer = FileWriter::create(out, &events)?;
+        let mut state = Vec::new();
+        self.base.write_to(&mut state);
+        writer.append(&state)?;
+        self.older.iter().try_for_each(|piece| writer.append(&piece.sideband))?;
+        self.pieces.iter().try_for_each(|piece| writer.append(&piece.bytes))?;
+        writer.finish(&features)
+    }
+}

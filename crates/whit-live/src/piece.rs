@@ -1,0 +1,9 @@
+//! Records that came together, and go together.
+
+#[derive(Debug)]
+pub(crate) struct Piece {
+    pub(crate) begun_ns: u64,
+    pub(crate) bytes: Vec<u8>,
+    /// The records among them that later samples are looked up in, once more: they are few, and wanted alone.
+    pub(crate) sideband: Vec<u8>,
+}
