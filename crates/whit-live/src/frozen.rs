@@ -18,6 +18,8 @@ pub struct Frozen {
     /// Pieces whose sideband alone is wanted.
     pub(crate) older: Vec<Arc<Piece>>,
     pub(crate) pieces: Vec<Arc<Piece>>,
+    /// A record of losses in front of the others.
+    pub(crate) lost: Vec<u8>,
 }
 
 impl Frozen {
@@ -31,6 +33,24 @@ impl Frozen {
         self.pieces.iter().map(|piece| piece.bytes.len()).sum()
     }
 
+    /// Writes a recording in the form of a pipe.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write_to(&self, out: &mut impl Write) -> io::Result<()> {
+        out.write_all(&self.head)?;
+        self.write_records(|bytes| out.write_all(bytes))
+    }
+
+    fn write_records(&self, mut write: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        let mut state = Vec::new();
+        self.base.write_to(&mut state);
+        state.extend_from_slice(&self.lost);
+        write(&state)?;
+        self.older.iter().try_for_each(|piece| write(&piece.sideband))?;
+        self.pieces.iter().try_for_each(|piece| write(&piece.bytes))
+    }
+
     /// Writes a recording in the form of a file. Its header gets what the stream said of itself, and `more`. Gives the
     /// output back.
     ///
@@ -40,11 +60,7 @@ impl Frozen {
         let (events, mut features) = pipe_head(&self.head);
         more.iter().for_each(|(feature, bytes)| features.set(feature, bytes.to_vec()));
         let mut writer = FileWriter::create(out, &events)?;
-        let mut state = Vec::new();
-        self.base.write_to(&mut state);
-        writer.append(&state)?;
-        self.older.iter().try_for_each(|piece| writer.append(&piece.sideband))?;
-        self.pieces.iter().try_for_each(|piece| writer.append(&piece.bytes))?;
+        self.write_records(|bytes| writer.append(bytes))?;
         writer.finish(&features)
     }
 }

@@ -254,7 +254,13 @@ impl Window {
         // All records of a piece came before the next one began.
         let is_older = |next: &&Arc<Piece>| next.begun_ns <= from_ns;
         let older = self.pieces.iter().skip(1).take_while(is_older).count();
+        self.frozen(older)
+    }
+
+    /// Only the sideband of so many pieces is wanted.
+    fn frozen(&self, older: usize) -> Frozen {
         Frozen {
+            lost: Vec::new(),
             head: self.head.clone(),
             base: self.base.clone(),
             older: self.pieces.iter().take(older).cloned().collect(),
@@ -305,19 +311,15 @@ impl Window {
     /// # Errors
     /// Those of `out`.
     pub fn write_since(&self, from_ns: u64, out: &mut impl Write) -> io::Result<()> {
-        out.write_all(&self.head)?;
-        let mut state = Vec::new();
-        self.base.write_to(&mut state);
-        self.write_lost(&mut state);
-        out.write_all(&state)?;
-        for piece in &self.pieces {
-            if piece.begun_ns >= from_ns {
-                out.write_all(&piece.bytes)?;
-                continue;
-            }
-            out.write_all(&piece.sideband)?;
-        }
-        Ok(())
+        self.freeze_since(from_ns).write_to(out)
+    }
+
+    /// The records that [`Window::write_since`] writes, to be written while the stream goes on.
+    pub fn freeze_since(&self, from_ns: u64) -> Frozen {
+        let older = self.pieces.iter().take_while(|piece| piece.begun_ns < from_ns).count();
+        let mut lost = Vec::new();
+        self.write_lost(&mut lost);
+        Frozen { lost, ..self.frozen(older) }
     }
 
     fn write_lost(&self, out: &mut Vec<u8>) {

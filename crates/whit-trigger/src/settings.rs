@@ -1,14 +1,16 @@
 //! The events to wait for, and how often a dump may follow.
 
 use crate::rule::Rule;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de};
 use std::path::PathBuf;
+use whit_types::ByteSize;
 
 /// Rules, and bounds of the dumps that follow.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Settings {
-    /// Events that write the last seconds into a file.
+    /// Events that write the last seconds into a file: a list, or a text with commas.
+    #[serde(deserialize_with = "rules")]
     pub on: Vec<Rule>,
     /// Path of the datagram socket on which applications report latencies and ask for dumps.
     pub socket: Option<PathBuf>,
@@ -18,7 +20,8 @@ pub struct Settings {
     pub min_interval_s: f64,
     /// Dumps within 24 hours, at most.
     pub dumps_per_day: u32,
-    /// Bytes of dumps within 24 hours, at most.
+    /// Bytes of dumps within 24 hours, at most: a number, or a text such as `10G`.
+    #[serde(deserialize_with = "bytes")]
     pub bytes_per_day: u64,
 }
 
@@ -94,9 +97,54 @@ impl Settings {
     }
 }
 
+fn rules<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Rule>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Written {
+        Text(String),
+        List(Vec<String>),
+    }
+    let texts = match Written::deserialize(from)? {
+        Written::Text(text) => text.split(',').map(str::to_owned).collect(),
+        Written::List(list) => list,
+    };
+    let named = texts.iter().filter(|text| !text.is_empty());
+    named.map(|text| text.parse().map_err(de::Error::custom)).collect()
+}
+
+fn bytes<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Written {
+        Number(u64),
+        Text(String),
+    }
+    match Written::deserialize(from)? {
+        Written::Number(number) => Ok(number),
+        Written::Text(text) => text.parse().map(|ByteSize(bytes)| bytes).map_err(de::Error::custom),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_and_options_write_rules_and_sizes_as_they_like() {
+        let of = |text: &str| serde_json::from_str::<Settings>(text).map_err(|it| it.to_string());
+        let both = ["signal", "exit:7"].map(|rule| rule.parse::<Rule>().unwrap());
+        assert_eq!(of(r#"{"on": ["signal", "exit:7"]}"#).unwrap().on, both);
+        assert_eq!(of(r#"{"on": "signal,exit:7"}"#).unwrap().on, both);
+        assert_eq!(of(r#"{"on": ""}"#).unwrap().on, []);
+        assert_eq!(of(r#"{"bytes-per-day": "2G"}"#).unwrap().bytes_per_day, 2 << 30);
+        assert_eq!(of(r#"{"bytes-per-day": 7}"#).unwrap().bytes_per_day, 7);
+        assert!(of(r#"{"on": "psi:disk"}"#).unwrap_err().contains("cpu, memory or io"));
+        assert!(of(r#"{"bytes-per-day": "much"}"#).unwrap_err().contains("500M"));
+        assert!(of(r#"{"onn": "signal"}"#).unwrap_err().contains("unknown field"));
+        let settings = Settings { on: both.to_vec(), ..Settings::default() };
+        let text = serde_json::to_string(&settings).unwrap();
+        assert_eq!(of(&text), Ok(settings));
+    }
 
     #[test]
     fn settings_that_cannot_be_name_those_that_can() {
