@@ -175,6 +175,11 @@ impl Window {
         }
     }
 
+    /// Keeps another number of records from now on.
+    pub fn set_bounds(&mut self, bounds: Bounds) {
+        self.bounds = bounds;
+    }
+
     /// Lets records go that are too old or too many.
     pub fn forget_old(&mut self, now_ns: u64) {
         let keep_ns = self.bounds.keep_ns;
@@ -220,7 +225,7 @@ impl Window {
         }
     }
 
-    /// Somebody will write the records that came from this time on ([`Window::write_since`]). Gives what was lost since
+    /// Somebody will write the records that came from this time on ([`Window::write_since`]). Gives the losses since
     /// the call before.
     pub fn want_from(&mut self, from_ns: u64) -> Lost {
         self.wanted_from_ns = Some(from_ns);
@@ -269,8 +274,8 @@ impl Window {
         self.pieces.iter().try_for_each(|piece| out.write_all(&piece.bytes))
     }
 
-    /// Writes a recording of the records that came from this time on. Of those before, only what later samples need is
-    /// in it. A record in front says how many were lost.
+    /// Writes a recording of the records that came from this time on. From those before, it has only the
+    /// records that later samples need. A record in front says how many were lost.
     ///
     /// # Errors
     /// Those of `out`.
@@ -298,7 +303,7 @@ impl Window {
         let Some(layout) = self.table.layout(0).filter(|_| self.lost.records > 0) else { return };
         let event = self.events.first().and_then(|event| event.ids.first().copied()).unwrap_or(0);
         let id = SampleId { time: Some(self.lost.until), id: Some(event), ..SampleId::default() };
-        RecordEncoder::new(layout.clone()).lost(out, event, self.lost.records, None, id);
+        RecordEncoder::new(*layout).lost(out, event, self.lost.records, None, id);
     }
 }
 
