@@ -185,6 +185,11 @@ impl Window {
         }
     }
 
+    /// Keeps another number of records from now on.
+    pub fn set_bounds(&mut self, bounds: Bounds) {
+        self.bounds = bounds;
+    }
+
     /// Lets records go that are too old or too many.
     pub fn forget_old(&mut self, now_ns: u64) {
         self.now_ns = self.now_ns.max(now_ns);
@@ -231,7 +236,7 @@ impl Window {
         }
     }
 
-    /// Somebody will write the records that came from this time on ([`Window::write_since`]). Gives what was lost since
+    /// Somebody will write the records that came from this time on ([`Window::write_since`]). Gives the losses since
     /// the call before.
     pub fn want_from(&mut self, from_ns: u64) -> Lost {
         self.wanted_from_ns = Some(from_ns);
@@ -305,8 +310,8 @@ impl Window {
         self.pieces.iter().try_for_each(|piece| out.write_all(&piece.bytes))
     }
 
-    /// Writes a recording of the records that came from this time on. Of those before, only what later samples need is
-    /// in it. A record in front says how many were lost.
+    /// Writes a recording of the records that came from this time on. From those before, it has only the
+    /// records that later samples need. A record in front says how many were lost.
     ///
     /// # Errors
     /// Those of `out`.
