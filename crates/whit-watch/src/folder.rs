@@ -104,15 +104,58 @@ impl Folder {
         records_lost: u64,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<PathBuf, FolderError> {
+        let (name, bytes) = self.put(start, |path| write_whole(path, write))?;
+        let path = self.root.join(&name);
+        self.sync()?;
+        self.enter(name, (start, end), (bytes, records_lost))?;
+        Ok(path)
+    }
+
+    /// Writes a recording that has its name at once; its bytes reach the disk a little later. Gives its size, too.
+    pub(crate) fn add_at_once(
+        &mut self,
+        (start, end): (SystemTime, SystemTime),
+        write: impl FnOnce(File) -> io::Result<File>,
+    ) -> Result<(PathBuf, u64), FolderError> {
+        let mut written = None;
+        let put = self.put(start, |path| {
+            let file = write(File::create(path)?)?;
+            let bytes = file.metadata()?.len();
+            written = Some(file);
+            Ok(bytes)
+        });
+        let (name, bytes) = put?;
+        let (path, folder) = (self.root.join(&name), self.root.clone());
+        std::thread::spawn(move || {
+            // Where the machine stops first, the file is not whole, and says so to its readers.
+            let _ = written.map(|file| file.sync_all());
+            let _ = File::open(folder).and_then(|folder| folder.sync_all());
+        });
+        self.enter(name, (start, end), (bytes, 0))?;
+        Ok((path, bytes))
+    }
+
+    fn put(
+        &self,
+        start: SystemTime,
+        write: impl FnOnce(&Path) -> io::Result<u64>,
+    ) -> Result<(String, u64), FolderError> {
         let name = self.free_name(start);
         let (writing, path) = (self.root.join(format!("{WRITING}{name}")), self.root.join(&name));
-        let bytes = write_whole(&writing, write).inspect_err(|_| {
+        let renamed = write(&writing).and_then(|bytes| fs::rename(&writing, &path).map(|()| bytes));
+        let bytes = renamed.inspect_err(|_| {
             // Half of a file only takes room.
             let _ = fs::remove_file(&writing);
         });
-        let bytes = bytes.map_err(failed(&path))?;
-        fs::rename(&writing, &path).map_err(failed(&path))?;
-        self.sync()?;
+        Ok((name, bytes.map_err(failed(&path))?))
+    }
+
+    fn enter(
+        &mut self,
+        name: String,
+        (start, end): (SystemTime, SystemTime),
+        (bytes, records_lost): (u64, u64),
+    ) -> Result<(), FolderError> {
         let line = Line {
             file: name.clone(),
             start_s: seconds(start),
@@ -124,8 +167,7 @@ impl Folder {
         // The recording is there without it: the next start writes the manifest anew.
         let appended = self.append(&line);
         self.lines.insert(name, line);
-        appended?;
-        Ok(path)
+        appended
     }
 
     /// Removes files that have to go; gives their number.

@@ -28,6 +28,7 @@ pub mod clock;
 mod config;
 pub mod counters;
 pub mod described;
+mod flight;
 mod folder;
 mod log;
 mod maker;

@@ -1,5 +1,6 @@
 //! The parts that the settings ask for.
 
+use crate::flight::{Flight, Plan};
 use crate::folder::Folder;
 use crate::log::Log;
 use crate::retention::Limits;
@@ -16,11 +17,13 @@ pub(crate) struct Standard {
     log: Log,
     /// The folder that is open: the sink of new settings may have that of the old ones.
     folder: Mutex<Option<(std::path::PathBuf, SharedFolder)>>,
+    /// The flight recorder of the present settings.
+    flight: Mutex<Option<Arc<Flight>>>,
 }
 
 impl Standard {
     pub(crate) fn new(log: &Log) -> Standard {
-        Standard { log: log.clone(), folder: Mutex::default() }
+        Standard { log: log.clone(), folder: Mutex::default(), flight: Mutex::default() }
     }
 
     fn folder(&self, root: &Path) -> Result<SharedFolder, String> {
@@ -52,7 +55,26 @@ impl Maker for Standard {
         Ok(Vec::new())
     }
 
-    fn keeper(&self, _: &Settings) -> Result<Option<KeeperParts>, String> {
-        Ok(None)
+    fn keeper(&self, settings: &Settings) -> Result<Option<KeeperParts>, String> {
+        let mut kept = self.flight.lock().unwrap_or_else(PoisonError::into_inner);
+        let old = kept.take();
+        let Some(plan) = Plan::of(settings) else {
+            old.iter().for_each(|old| old.stop());
+            return Ok(None);
+        };
+        let bounds = plan.bounds();
+        if let Some(old) = old.iter().find(|old| old.is_of(&plan)) {
+            return Ok(Some((kept.insert(old.clone()).clone(), bounds)));
+        }
+        old.iter().for_each(|old| old.stop());
+        match Flight::start(plan, &self.log) {
+            Ok(flight) => Ok(Some((kept.insert(Arc::new(flight)).clone(), bounds))),
+            Err(error) => {
+                let again = old.iter().try_for_each(|old| old.go_on());
+                *kept = old;
+                again.map_err(|error| error.to_string())?;
+                Err(error.to_string())
+            }
+        }
     }
 }

@@ -1,10 +1,10 @@
 //! The recorder: a process of its own, whose stream goes into a window.
 
 use crate::log::Log;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use whit_live::{Bounds, StreamError, Window};
@@ -32,10 +32,21 @@ struct Stream {
     error: Option<StreamError>,
 }
 
+/// The way of commands to the recorder.
+#[derive(Debug, Default)]
+struct Control {
+    pipe: Option<ChildStdin>,
+    /// The number of the last order to empty the rings.
+    asked: u64,
+}
+
 /// The records of the last while. Clones share them.
 #[derive(Clone, Debug)]
 pub struct LiveStream {
     stream: Arc<Mutex<Stream>>,
+    /// The stream has a mark more, or has ended.
+    marked: Arc<Condvar>,
+    control: Arc<Mutex<Control>>,
     /// The moment from which times are counted.
     origin: Instant,
 }
@@ -44,7 +55,31 @@ impl LiveStream {
     /// Times are counted from `origin`.
     pub fn new(bounds: Bounds, origin: Instant) -> LiveStream {
         let stream = Stream { window: Window::new(bounds), is_over: false, error: None };
-        LiveStream { stream: Arc::new(Mutex::new(stream)), origin }
+        let (stream, marked) = (Arc::new(Mutex::new(stream)), Arc::default());
+        LiveStream { stream, marked, control: Arc::default(), origin }
+    }
+
+    /// Has the recorder empty its rings, and waits until their records are here; false where it does not in time.
+    pub fn drain(&self, patience: Duration) -> bool {
+        let number = {
+            let mut control = self.control.lock().unwrap_or_else(PoisonError::into_inner);
+            control.asked += 1;
+            let line = format!("drain {}\n", control.asked);
+            let sent = control.pipe.as_mut().is_some_and(|pipe| {
+                // A pipe takes a line whole.
+                pipe.write_all(line.as_bytes()).is_ok()
+            });
+            if !sent {
+                return false;
+            }
+            control.asked
+        };
+        let is_waiting = |stream: &mut Stream| {
+            !stream.is_over && stream.window.drained().is_none_or(|drained| drained < number)
+        };
+        let waited = self.marked.wait_timeout_while(self.lock(), patience, is_waiting);
+        let (stream, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        stream.window.drained().is_some_and(|drained| drained >= number)
     }
 
     fn lock(&self) -> MutexGuard<'_, Stream> {
@@ -70,16 +105,21 @@ impl LiveStream {
             };
             let mut stream = self.lock();
             let now_ns = self.origin.elapsed().as_nanos() as u64;
-            let had_begun = stream.window.has_begun();
+            let (had_begun, drained) = (stream.window.has_begun(), stream.window.drained());
             if let Err(error) = stream.window.push(&bytes[..read], now_ns) {
                 stream.error = Some(error);
                 break;
+            }
+            let is_marked = stream.window.drained() != drained;
+            if is_marked {
+                self.marked.notify_all();
             }
             if !had_begun && stream.window.has_begun() {
                 let _ = waker.wake();
             }
         }
         self.lock().is_over = true;
+        self.marked.notify_all();
         let _ = waker.wake();
     }
 
@@ -131,13 +171,14 @@ impl Recorder {
         (waker, log): (&Waker, &Log),
     ) -> Result<Recorder, StartError> {
         let mut command = Command::new(program);
-        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // It is no service of its own.
         command.env_remove("NOTIFY_SOCKET").env_remove("WATCHDOG_USEC");
         signals.leave_out_of(&mut command);
         let failed = |source| StartError { program: program.to_owned(), source };
         let mut child = command.spawn().map_err(failed)?;
         let messages = Arc::<Mutex<Vec<u8>>>::default();
+        stream.control.lock().unwrap_or_else(PoisonError::into_inner).pipe = child.stdin.take();
         let (out, err) = (child.stdout.take(), child.stderr.take());
         let (into, waker) = (stream.clone(), waker.clone());
         let (said, log) = (messages.clone(), log.clone());

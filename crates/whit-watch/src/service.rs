@@ -270,9 +270,14 @@ impl<'a> Service<'a> {
         let talk = (&self.waker, &self.log);
         let recorder = Recorder::start(&self.program, &arguments, stream, &self.signals, talk)?;
         self.shared.set_recorder(Some(recorder.pid()));
+        self.follow(recorder.stream());
         let since = Instant::now();
         self.recording = Recording::Runs { recorder, since, is_announced: false };
         Ok(())
+    }
+
+    fn follow(&self, stream: &LiveStream) {
+        self.keeper.iter().for_each(|keeper| keeper.follow(stream));
     }
 
     /// Sees its begin and its end, and starts it again.
@@ -361,10 +366,12 @@ impl<'a> Service<'a> {
         self.number += 1;
         let times = (ended.start, ended.end);
         let window = Window::make(self.number, times, (&self.held, &self.symbols), |mut out| {
-            stream.with_window(|window, _| {
-                window.write_since(from_ns, &mut out)?;
-                Ok(window.want_from(to_ns))
-            })
+            let freeze = |window: &mut whit_live::Window, _| {
+                (window.freeze_since(from_ns), window.want_from(to_ns))
+            };
+            let (frozen, lost) = stream.with_window(freeze);
+            frozen.write_to(&mut out)?;
+            Ok(lost)
         });
         match window {
             Ok(window) => self.hand_on(window),
@@ -392,14 +399,9 @@ impl<'a> Service<'a> {
     }
 
     fn keep(&mut self, event: &Event) {
-        let Recording::Runs { recorder, .. } = &self.recording else {
-            self.log.say(format_args!("{}: no recorder runs, nothing is kept", event.reason));
-            return;
-        };
-        match self.keeper.as_ref().map(|keeper| keeper.keep(event, recorder.stream())) {
-            Some(Ok(line)) => self.log.tell(line),
-            Some(Err(line)) => self.log.say(line),
-            None => self.log.say(format_args!("{}: no trigger is configured", event.reason)),
+        match &self.keeper {
+            Some(keeper) => keeper.keep(event),
+            None => self.log.say(format_args!("{}: no seconds are kept (flight)", event.reason)),
         }
     }
 
@@ -437,6 +439,7 @@ impl<'a> Service<'a> {
         let bounds = self.bounds();
         if let Recording::Runs { recorder, .. } = &self.recording {
             let begun_ns = self.clock.begun().as_nanos() as u64;
+            self.follow(recorder.stream());
             recorder.stream().with_window(|window, _| {
                 window.set_bounds(bounds);
                 window.want_from(begun_ns);

@@ -7,6 +7,8 @@ use whit_types::ByteSize;
 
 /// Shortest window, and longest one.
 const WINDOW_S: std::ops::RangeInclusive<u64> = 1..=600;
+/// Longest time that is kept at full detail.
+const FLIGHT_MAX: Duration = Duration::from_secs(600);
 /// Forms of files.
 const FORMATS: [&str; 2] = ["recording", "none"];
 
@@ -39,12 +41,25 @@ settings! {
         keep_age: Length = Length::seconds(7 * 86_400), "TIME";
         /// Remove the oldest files where all take more
         keep_bytes: Size = Size(ByteSize(4 << 30)), "SIZE";
+        /// Keep the last so many seconds at full detail, and write them when a trigger comes; 0 keeps none
+        flight: Length = Length::seconds(0), "TIME";
+        /// With flight, take at least N samples a second; all context switches are recorded
+        flight_freq: u32 = 1000, "HZ";
+        /// Keep so many bytes of these seconds in memory; a dump that has fewer seconds says so
+        flight_bytes: Size = Size(ByteSize(256 << 20)), "SIZE";
+        /// Remove dumps that are older
+        dump_age: Length = Length::seconds(30 * 86_400), "TIME";
+        /// Remove the oldest dumps where all take more
+        dump_bytes: Size = Size(ByteSize(4 << 30)), "SIZE";
         /// Answer `whit watch status` on this socket [default: watch.sock in $RUNTIME_DIRECTORY or /run/whit]
         socket: Option<PathBuf> = None, "PATH";
         /// Serve metrics for Prometheus here: an address of loopback with a port, or the path of a socket
         metrics: Option<String> = None, "ADDRESS";
     }
-    tables {}
+    tables {
+        /// Events that write the last seconds into a file.
+        trigger: whit_trigger::Settings;
+    }
 }
 
 /// A value that cannot be used.
@@ -83,13 +98,29 @@ impl Settings {
         if !FORMATS.contains(&self.format.as_str()) {
             return wrong("format", format!("is {}, not '{}'", FORMATS.join(", "), self.format));
         }
-        for (key, size) in [("window-bytes", self.window_bytes), ("queue-bytes", self.queue_bytes)]
-        {
+        let sizes = [
+            ("window-bytes", self.window_bytes),
+            ("queue-bytes", self.queue_bytes),
+            ("flight-bytes", self.flight_bytes),
+        ];
+        for (key, size) in sizes {
             if size.0.0 < 1 << 20 || size.0.0 > 4 << 30 {
                 return wrong(key, format!("takes 1M to 4G, not {size}"));
             }
         }
-        Ok(())
+        if self.flight.0 > FLIGHT_MAX {
+            return wrong("flight", format!("takes 0 to 10m, not {}", self.flight));
+        }
+        if !(1..=100_000).contains(&self.flight_freq) {
+            let freq = self.flight_freq;
+            return wrong("flight-freq", format!("takes 1 to 100000 samples a second, not {freq}"));
+        }
+        self.trigger.validate().or_else(|error| wrong("trigger", error.to_string()))
+    }
+
+    /// Whether the last seconds are kept.
+    fn keeps_seconds(&self) -> bool {
+        !self.flight.0.is_zero()
     }
 
     /// The command line of the recorder.
@@ -100,12 +131,17 @@ impl Settings {
             arguments.push("--all-cpus".to_owned());
         }
         arguments.push(format!("--engine={}", self.engine));
-        arguments.push(format!("--freq={}", self.freq));
+        let least = if self.keeps_seconds() { self.flight_freq } else { 0 };
+        arguments.push(format!("--freq={}", self.freq.max(least)));
         arguments.extend(self.event.iter().map(|event| format!("--event={event}")));
         if !self.cgroup.is_empty() {
             arguments.push(format!("--cgroup={}", self.cgroup.join(",")));
         }
-        if self.switches {
+        if self.keeps_seconds() {
+            // A dump has the records that are still in the rings.
+            arguments.push("--control=fd:0".to_owned());
+        }
+        if self.switches || self.keeps_seconds() {
             // Packed switches name stacks of records that may be gone.
             arguments.extend(["--switch-events".to_owned(), "--no-pack".to_owned()]);
         }

@@ -69,13 +69,12 @@ pub trait Trigger: Send + Sync {
     fn status(&self) -> serde_json::Value;
 }
 
-/// Keeps the last seconds when an event comes. Called in the thread of the service.
+/// Keeps the last seconds when an event comes, in a thread of its own.
 pub trait Keeper: Send + Sync {
-    /// Writes the last seconds of the stream; gives a line for the log.
-    ///
-    /// # Errors
-    /// They could not be written: the line says why.
-    fn keep(&self, event: &Event, stream: &LiveStream) -> Result<String, String>;
+    /// A recorder was started: this is its stream.
+    fn follow(&self, stream: &LiveStream);
+    /// Has the last seconds of the stream written.
+    fn keep(&self, event: &Event);
     /// Counters, for `whit watch status`.
     fn status(&self) -> serde_json::Value;
 }
