@@ -1,11 +1,13 @@
 //! Records as they stood at a moment. They are shared with the window, so that they cost no copy, and the stream goes on
 //! while they are written.
 
+use crate::compress;
 use crate::piece::Piece;
 use crate::sideband::Sideband;
 use std::io::{self, Seek, Write};
 use std::sync::Arc;
-use whit_perfdata::feature::Features;
+use whit_perfdata::encode::header_feature;
+use whit_perfdata::feature::{CompressedDesc, Features};
 use whit_perfdata::reader::pipe_head;
 use whit_perfdata::writer::FileWriter;
 
@@ -20,12 +22,14 @@ pub struct Frozen {
     pub(crate) pieces: Vec<Arc<Piece>>,
     /// A record of losses in front of the others.
     pub(crate) lost: Vec<u8>,
+    pub(crate) sampled_since_ns: Option<u64>,
 }
 
 impl Frozen {
-    /// When the first of the records came.
-    pub fn begun_ns(&self) -> Option<u64> {
-        self.pieces.first().map(|piece| piece.begun_ns)
+    /// The moment from which on no sample is missing; `None` without samples.
+    pub fn whole_since_ns(&self) -> Option<u64> {
+        let begun_ns = self.pieces.first()?.begun_ns;
+        self.sampled_since_ns.map(|since_ns| since_ns.max(begun_ns))
     }
 
     /// Bytes of records, without those that tell mappings, names and cgroups of before.
@@ -39,7 +43,27 @@ impl Frozen {
     /// Those of `out`.
     pub fn write_to(&self, out: &mut impl Write) -> io::Result<()> {
         out.write_all(&self.head)?;
+        let mut features = Features::default();
+        self.describe_compression(&mut features);
+        for (feature, content) in features.iter() {
+            let mut record = Vec::new();
+            if header_feature(&mut record, feature.0, content) {
+                out.write_all(&record)?;
+            }
+        }
         self.write_records(|bytes| out.write_all(bytes))
+    }
+
+    /// Sets the feature that perf sizes its buffers by, where records are compressed.
+    fn describe_compression(&self, features: &mut Features) {
+        let compressed = || self.pieces.iter().filter(|piece| piece.compressed_from.is_some());
+        let to: usize = compressed().map(|piece| piece.bytes.len()).sum();
+        let from: usize = compressed().filter_map(|piece| piece.compressed_from).sum();
+        if let Some(ratio) = from.checked_div(to) {
+            let (level, ratio) = (compress::LEVEL as u32, ratio as u32);
+            let decoded_bytes_max = compress::DECODED_BYTES_MAX as u32;
+            features.set_compressed(&CompressedDesc::zstd(level, ratio, decoded_bytes_max));
+        }
     }
 
     fn write_records(&self, mut write: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
@@ -59,6 +83,7 @@ impl Frozen {
     pub fn write_file<W: Write + Seek>(&self, out: W, more: &Features) -> io::Result<W> {
         let (events, mut features) = pipe_head(&self.head);
         more.iter().for_each(|(feature, bytes)| features.set(feature, bytes.to_vec()));
+        self.describe_compression(&mut features);
         let mut writer = FileWriter::create(out, &events)?;
         self.write_records(|bytes| writer.append(bytes))?;
         writer.finish(&features)

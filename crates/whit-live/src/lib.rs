@@ -22,6 +22,7 @@
 //! - Time comes in as a value; nothing is read but the bytes that are given.
 #![forbid(unsafe_code)]
 
+mod compress;
 mod frozen;
 mod piece;
 mod process;

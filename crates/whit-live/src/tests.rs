@@ -263,9 +263,10 @@ fn file_since(window: &Window, from_ns: u64) -> (Vec<u8>, Recording) {
 fn a_frozen_window_stays_while_the_stream_goes_on() {
     let mut window = window(10, 1 << 20);
     let begin = [comm(7, "app", true, 1), mmap(7, 0x1000, 0x1000, "/app", 2), sample(3)];
+    assert_eq!(window.freeze(0).whole_since_ns(), None);
     window.push(&begin.concat(), 0).unwrap();
     let frozen = window.freeze(0);
-    assert_eq!(frozen.begun_ns(), Some(0));
+    assert_eq!(frozen.whole_since_ns(), Some(0));
     window.push(&sample(9), 0).unwrap();
     assert!(records(&window).ends_with(&sample(9)));
     window.forget_all();
@@ -284,6 +285,8 @@ fn a_dump_has_the_last_seconds_and_the_names_of_all_that_ran_in_them() {
     window.push(&begin.concat(), 0).unwrap();
     window.push(&[exit(6, 4), sample(5)].concat(), 2 * SECOND).unwrap();
     window.push(&[sample(6), exit(7, 7)].concat(), 4 * SECOND).unwrap();
+    let since = window.freeze(3 * SECOND).whole_since_ns();
+    assert_eq!(since, Some(2 * SECOND));
     let (records, recording) = file_since(&window, 3 * SECOND);
     assert_eq!(facts(&records, 7), ["1000 /app", "7 app"]);
     // The second piece may have records of any time up to the third one's beginning.
@@ -294,6 +297,58 @@ fn a_dump_has_the_last_seconds_and_the_names_of_all_that_ran_in_them() {
     assert!(recording.warnings.is_empty(), "{:?}", recording.warnings);
     let (all, _) = file_since(&window, 0);
     assert!(all.len() > records.len());
+}
+
+#[test]
+fn the_time_before_the_first_sample_is_not_covered() {
+    let mut window = window(100, 1 << 20);
+    window.push(&comm(7, "app", true, 1), 0).unwrap();
+    assert_eq!(window.freeze(0).whole_since_ns(), None);
+    window.push(&sample(3), SECOND / 2).unwrap();
+    assert_eq!(window.freeze(0).whole_since_ns(), Some(SECOND / 2));
+}
+
+#[test]
+fn compressed_windows_hold_more_and_write_the_same() {
+    let mut plain = window(100, 1 << 20);
+    let mut small = window(100, 1 << 20);
+    small.compress().unwrap();
+    let begin = [comm(7, "app", true, 1), mmap(7, 0x1000, 0x1000, "/app", 2)].concat();
+    for window in [&mut plain, &mut small] {
+        window.push(&begin, 0).unwrap();
+        for time in 0..60_000 {
+            window.push(&sample(100 + time), 0).unwrap();
+        }
+    }
+    assert!(plain.begun_ns().is_some() && small.bytes() < plain.bytes() / 2);
+    // The plain one had to let some go.
+    assert!(!facts(&records(&plain), 7).is_empty());
+    let (all, recording) = file_since(&small, 0);
+    let wanted: Vec<u8> = (0..60_000).flat_map(|time| sample(100 + time)).collect();
+    assert!(all == [begin, wanted].concat(), "{} bytes", all.len());
+    assert!(recording.features.compressed().is_some());
+    let mut pipe = Vec::new();
+    small.write_to(&mut pipe).unwrap();
+    let mut file = tempfile::tempfile().unwrap();
+    std::io::Write::write_all(&mut file, &pipe).unwrap();
+    let recording = Recording::from_file(Path::new("pipe"), file).unwrap();
+    assert!(recording.features.compressed().is_some() && recording.warnings.is_empty());
+}
+
+#[test]
+fn losses_of_compressed_windows_are_counted_by_record() {
+    let mut window = window(100, 20 << 10);
+    window.compress().unwrap();
+    window.want_from(0);
+    for time in 0..100_000 {
+        window.push(&sample(time + 1), 0).unwrap();
+    }
+    let written = written_since(&window, 0);
+    let (_, behind) = RawRecord::split(&written).unwrap();
+    let kept = crate::compress::decoded(behind).unwrap();
+    let lost = window.want_from(5 * SECOND);
+    assert_eq!(lost.records, 100_000 - (kept.len() / sample(1).len()) as u64);
+    assert_eq!(lost.until, whit_types::TimestampNs(lost.records));
 }
 
 #[test]

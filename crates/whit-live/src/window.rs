@@ -1,5 +1,6 @@
 //! The records of the last while.
 
+use crate::compress::{Compressor, decoded};
 use crate::frozen::Frozen;
 use crate::piece::Piece;
 use crate::sideband::Sideband;
@@ -67,6 +68,8 @@ pub struct Window {
     has_samples: bool,
     has_rounds: bool,
     drained: Option<u64>,
+    /// When the first sample came: records of processes that exist come before.
+    sampled_since_ns: Option<u64>,
     /// The time of the last call.
     now_ns: u64,
     /// The state at the beginning of the first piece.
@@ -76,6 +79,7 @@ pub struct Window {
     bytes: usize,
     wanted_from_ns: Option<u64>,
     lost: Lost,
+    compressor: Option<Compressor>,
 }
 
 impl Window {
@@ -90,12 +94,14 @@ impl Window {
             has_samples: false,
             has_rounds: false,
             drained: None,
+            sampled_since_ns: None,
             now_ns: 0,
             base: Sideband::default(),
             pieces: VecDeque::new(),
             bytes: 0,
             wanted_from_ns: None,
             lost: Lost::default(),
+            compressor: None,
         }
     }
 
@@ -137,7 +143,10 @@ impl Window {
         let Some((record, _)) = RawRecord::split(whole) else { return Ok(()) };
         match record.header.kind {
             kind if kind < record_type::USER_START => {
-                self.has_samples |= kind == record_type::SAMPLE;
+                if kind == record_type::SAMPLE {
+                    self.has_samples = true;
+                    self.sampled_since_ns.get_or_insert(now_ns);
+                }
                 self.keep(kind, whole, now_ns);
                 Ok(())
             }
@@ -173,8 +182,8 @@ impl Window {
                 && wanted_from_ns.is_none_or(|from_ns| piece.begun_ns >= from_ns)
         };
         if !self.pieces.back().is_some_and(is_open) {
-            let (bytes, sideband) = (Vec::new(), Vec::new());
-            self.pieces.push_back(Arc::new(Piece { begun_ns: now_ns, bytes, sideband }));
+            self.close_last();
+            self.pieces.push_back(Arc::new(Piece { begun_ns: now_ns, ..Piece::default() }));
         }
         if let Some(piece) = self.pieces.back_mut().and_then(Arc::get_mut) {
             piece.bytes.extend_from_slice(whole);
@@ -183,6 +192,26 @@ impl Window {
                 piece.sideband.extend_from_slice(whole);
             }
         }
+    }
+
+    /// A piece to which nothing is added any more.
+    fn close_last(&mut self) {
+        let Some(compressor) = &mut self.compressor else { return };
+        let Some(piece) = self.pieces.back_mut().and_then(Arc::get_mut) else { return };
+        // Where zstd has no memory, the records stay as they are.
+        let Ok(small) = compressor.records(&piece.bytes) else { return };
+        self.bytes -= piece.bytes.len() - small.len();
+        piece.compressed_from = Some(piece.bytes.len());
+        piece.bytes = small.into_boxed_slice().into_vec();
+    }
+
+    /// Compresses records from now on, when they stand in a piece that is closed.
+    ///
+    /// # Errors
+    /// zstd has no memory.
+    pub fn compress(&mut self) -> io::Result<()> {
+        self.compressor = Some(Compressor::new()?);
+        Ok(())
     }
 
     /// Keeps another number of records from now on.
@@ -211,7 +240,11 @@ impl Window {
         let Some(piece) = self.pieces.pop_front() else { return false };
         self.bytes -= piece.bytes.len();
         if self.wanted_from_ns.is_some_and(|from_ns| piece.begun_ns >= from_ns) {
-            self.count_lost(&piece.bytes);
+            match piece.compressed_from {
+                None => self.count_lost(&piece.bytes),
+                // It was made here: it can be unpacked.
+                Some(_) => self.count_lost(&decoded(&piece.bytes).unwrap_or_default()),
+            }
         }
         self.base.apply(&piece.sideband, &self.table);
         true
@@ -257,7 +290,7 @@ impl Window {
     /// The records from this time on, to be written while the stream goes on.
     pub fn freeze(&self, from_ns: u64) -> Frozen {
         // All records of a piece came before the next one began.
-        let is_older = |next: &&Arc<Piece>| next.begun_ns <= from_ns;
+        let is_older = |next: &&Arc<Piece>| next.begun_ns < from_ns;
         let older = self.pieces.iter().skip(1).take_while(is_older).count();
         self.frozen(older)
     }
@@ -266,6 +299,7 @@ impl Window {
     fn frozen(&self, older: usize) -> Frozen {
         Frozen {
             lost: Vec::new(),
+            sampled_since_ns: self.sampled_since_ns,
             head: self.head.clone(),
             base: self.base.clone(),
             older: self.pieces.iter().take(older).cloned().collect(),
@@ -303,11 +337,7 @@ impl Window {
     /// # Errors
     /// Those of `out`.
     pub fn write_to(&self, out: &mut impl Write) -> io::Result<()> {
-        out.write_all(&self.head)?;
-        let mut state = Vec::new();
-        self.base.write_to(&mut state);
-        out.write_all(&state)?;
-        self.pieces.iter().try_for_each(|piece| out.write_all(&piece.bytes))
+        self.frozen(0).write_to(out)
     }
 
     /// Writes a recording of the records that came from this time on. From those before, it has only the

@@ -266,6 +266,11 @@ impl<'a> Service<'a> {
         let stream = LiveStream::new(self.bounds(), self.origin);
         let begun_ns = self.clock.begun().as_nanos() as u64;
         stream.with_window(|window, _| window.want_from(begun_ns));
+        if self.settings.keeps_seconds()
+            && let Err(error) = stream.with_window(|window, _| window.compress())
+        {
+            self.log.say(format_args!("fewer seconds are kept: they are not compressed: {error}"));
+        }
         let arguments = self.settings.recorder_arguments();
         let talk = (&self.waker, &self.log);
         let recorder = Recorder::start(&self.program, &arguments, stream, &self.signals, talk)?;

@@ -119,7 +119,7 @@ impl Settings {
     }
 
     /// Whether the last seconds are kept.
-    fn keeps_seconds(&self) -> bool {
+    pub(crate) fn keeps_seconds(&self) -> bool {
         !self.flight.0.is_zero()
     }
 

@@ -184,7 +184,7 @@ fn freeze(stream: &LiveStream, length: Duration) -> Option<Taken> {
         let length_ns = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
         (window.freeze(now_ns.saturating_sub(length_ns)), now_ns)
     });
-    let begun_ns = frozen.begun_ns().unwrap_or(now_ns);
-    let covered = Duration::from_nanos(now_ns.saturating_sub(begun_ns));
+    let since_ns = frozen.whole_since_ns().unwrap_or(now_ns);
+    let covered = Duration::from_nanos(now_ns.saturating_sub(since_ns));
     Some(Taken { frozen, covered, has_newest })
 }

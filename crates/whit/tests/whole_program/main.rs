@@ -25,6 +25,7 @@ mod diff;
 mod exports;
 mod false_waits;
 mod faults;
+mod flight;
 mod go_stacks;
 mod golden;
 mod hangs;
