@@ -21,10 +21,13 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use whit_host::roots::Roots;
 use whit_live::Bounds;
+use whit_sys::take_short_slices;
 use whit_trigger::{Kind, StartError, SuppressedCounts, Trigger, Triggers};
 
 /// Dumps go into this folder of the service's folder.
 const FOLDER: &str = "dumps";
+/// The thread that writes dumps does not wait for the slices of other threads.
+const SLICE_NS: u64 = 100_000;
 /// Records come in pieces of this length: so much more is kept.
 const PIECE: Duration = Duration::from_secs(1);
 
@@ -140,7 +143,11 @@ impl Flight {
         let (plan, log) = (self.plan.clone(), self.log.clone());
         let mut recorder = Recorder::new(plan, folder, self.shared.clone(), log);
         let thread = std::thread::Builder::new().name("whit-flight".into());
-        let work = move || receiver.into_iter().for_each(|trigger| recorder.take(&trigger));
+        let work = move || {
+            // An event is often one of busy CPUs. A sandbox may forbid it.
+            let _ = take_short_slices(SLICE_NS);
+            receiver.into_iter().for_each(|trigger| recorder.take(&trigger));
+        };
         let thread = thread.spawn(work).map_err(FlightError::Thread)?;
         *self.work() = Some(Work { triggers, thread });
         Ok(())

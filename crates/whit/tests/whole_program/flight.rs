@@ -61,7 +61,11 @@ impl Flight {
 
     fn dumps(&self) -> Vec<PathBuf> {
         let found = fs::read_dir(self.place.path().join("dumps")).into_iter().flatten().flatten();
-        let is_dump = |path: &PathBuf| path.extension().is_some_and(|it| it == "data");
+        // Those that are being written have other names.
+        let is_dump = |path: &PathBuf| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            name.starts_with("whit-") && name.ends_with(".data")
+        };
         let mut dumps: Vec<_> = found.map(|it| it.path()).filter(is_dump).collect();
         dumps.sort_by_key(|path| fs::metadata(path).unwrap().modified().unwrap());
         dumps
