@@ -1,6 +1,7 @@
 //! The settings of `whit watch`.
 
 use crate::described::{Length, Size, settings};
+use crate::server::{Address, default_socket};
 use std::path::PathBuf;
 use std::time::Duration;
 use whit_types::ByteSize;
@@ -89,7 +90,20 @@ impl Settings {
                 return wrong(key, format!("takes 1M to 4G, not {size}"));
             }
         }
-        Ok(())
+        match self.metrics_address() {
+            Some(Err(reason)) => wrong("metrics", reason),
+            _ => Ok(()),
+        }
+    }
+
+    /// Where metrics are served.
+    pub fn metrics_address(&self) -> Option<Result<Address, String>> {
+        self.metrics.as_ref().map(|text| text.parse())
+    }
+
+    /// Where `whit watch status` asks.
+    pub fn socket(&self) -> PathBuf {
+        self.socket.clone().unwrap_or_else(default_socket)
     }
 
     /// The command line of the recorder.
