@@ -5,6 +5,7 @@ use crate::described::{Key, Kind};
 use crate::log::Log;
 use crate::maker::Standard;
 use crate::notify::Notify;
+use crate::server;
 use crate::service::{self, Service, ServiceError, Start};
 use crate::settings::Settings;
 use crate::shared::Shared;
@@ -25,6 +26,7 @@ Examples:
   whit watch --folder ~/profiles --freq 99 --switches --keep-age 2d
   whit watch --config /etc/whit/watch.toml
   whit watch check --config watch.toml    # whether the file can be used
+  whit watch status                       # its cost, its losses, its files
   kill -HUP PID                           # reads the file again";
 
 /// The definition of the command line, for the program, its manual page and the reference.
@@ -41,11 +43,14 @@ pub fn command() -> Command {
         .arg(config())
         .arg(set())
         .args(keys.iter().map(option));
-    command.subcommand(
-        Command::new("check")
-            .about("Check a configuration file, and print nothing where it can be used")
-            .arg(config().required(true)),
-    )
+    let check = Command::new("check")
+        .about("Check a configuration file, and print nothing where it can be used")
+        .arg(config().required(true));
+    let status = Command::new("status")
+        .about("Show what the service costs now, what it dropped, and where data goes")
+        .args(keys.iter().filter(|key| key.name == "socket").map(option))
+        .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print it as JSON"));
+    command.subcommand(check).subcommand(status)
 }
 
 fn config() -> Arg {
@@ -106,6 +111,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     let result = match matches.subcommand() {
         Some(("check", matches)) => check(matches),
+        Some(("status", matches)) => status(matches),
         _ => run(&matches),
     };
     match result {
@@ -156,6 +162,21 @@ fn check(matches: &ArgMatches) -> Result<(), Failure> {
     Ok(())
 }
 
+fn status(matches: &ArgMatches) -> Result<(), Failure> {
+    let socket =
+        matches.get_one::<String>("socket").map_or_else(server::default_socket, PathBuf::from);
+    let failed = |text: String| Failure { text: format!("whit watch: {text}"), code: 1 };
+    let status = server::ask(&socket).map_err(failed)?;
+    let text = match matches.get_flag("json") {
+        true => format!("{}\n", serde_json::to_string(&status).unwrap_or_default()),
+        false => status.text(),
+    };
+    match io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(failed(error.to_string())),
+        _ => Ok(()),
+    }
+}
+
 fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let source = source(matches).map_err(wrong_usage)?;
     let settings = source.load()?;
@@ -166,6 +187,8 @@ fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let maker = Standard::new(&log);
     let notify = Notify::new(&|name| std::env::var_os(name));
     let shared = Arc::<Shared>::default();
+    let metrics = settings.metrics_address().and_then(Result::ok);
+    server::serve(&settings.socket(), metrics.as_ref(), &shared, &log).map_err(wrong_usage)?;
     let start = Start { program, source, settings, log, notify, shared, signals };
     Ok(Service::start(start, &maker)?.run()?)
 }

@@ -1,6 +1,6 @@
 //! Counters of the service, by the names of its bounds.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 macro_rules! counters {
@@ -10,7 +10,7 @@ macro_rules! counters {
         pub struct Counters { $($(#[doc = $help])+ pub $name: Counter,)* }
 
         /// The counters by now.
-        #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+        #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
         pub struct Counted { $($(#[doc = $help])+ pub $name: u64,)* }
 
         impl Counters {

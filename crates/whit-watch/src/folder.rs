@@ -22,7 +22,8 @@ const LOCK: &str = ".lock";
 const DEAD_LINES_MAX: usize = 1000;
 
 /// A line of the manifest.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct Line {
     /// The file in this folder.
     pub(crate) file: String,
@@ -30,6 +31,8 @@ pub(crate) struct Line {
     pub(crate) start_s: f64,
     pub(crate) end_s: f64,
     pub(crate) bytes: u64,
+    /// Seconds of it without a recorder.
+    pub(crate) gap_s: f64,
     /// Records that are not in it, by the bound `window-bytes`.
     pub(crate) records_lost: u64,
 }
@@ -80,10 +83,10 @@ impl Folder {
                 start_s: seconds(modified),
                 end_s: seconds(modified),
                 bytes: metadata.len(),
-                records_lost: 0,
+                ..Line::default()
             });
-            let end = SystemTime::UNIX_EPOCH + Duration::from_secs_f64(line.end_s.clamp(0.0, 1e11));
-            entries.push(Entry { name: name.clone(), end, bytes: metadata.len() });
+            let (end, bytes) = (time(line.end_s), metadata.len());
+            entries.push(Entry { name: name.clone(), end, bytes });
             lines.insert(name, line);
         }
         let mut folder = Folder {
@@ -97,50 +100,50 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Writes a recording: it has its name when all of its bytes are on the disk.
+    /// Writes the recording of a window: it has its name when all of its bytes are on the disk.
     pub(crate) fn add(
         &mut self,
-        (start, end): (SystemTime, SystemTime),
-        records_lost: u64,
+        window: Line,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<PathBuf, FolderError> {
-        let (name, bytes) = self.put(start, |path| write_whole(path, write))?;
-        let path = self.root.join(&name);
+        let (file, bytes) = self.put(&window, |path| write_whole(path, write))?;
+        let path = self.root.join(&file);
         self.sync()?;
-        self.enter(name, (start, end), (bytes, records_lost))?;
+        self.enter(Line { file, bytes, ..window })?;
         Ok(path)
     }
 
     /// Writes a recording that has its name at once; its bytes reach the disk a little later. Gives its size, too.
     pub(crate) fn add_at_once(
         &mut self,
-        (start, end): (SystemTime, SystemTime),
+        line: Line,
         write: impl FnOnce(File) -> io::Result<File>,
     ) -> Result<(PathBuf, u64), FolderError> {
         let mut written = None;
-        let put = self.put(start, |path| {
+        let put = self.put(&line, |path| {
             let file = write(File::create(path)?)?;
             let bytes = file.metadata()?.len();
             written = Some(file);
             Ok(bytes)
         });
-        let (name, bytes) = put?;
-        let (path, folder) = (self.root.join(&name), self.root.clone());
+        let (file, bytes) = put?;
+        let (path, folder) = (self.root.join(&file), self.root.clone());
         std::thread::spawn(move || {
             // Where the machine stops first, the file is not whole, and says so to its readers.
             let _ = written.map(|file| file.sync_all());
             let _ = File::open(folder).and_then(|folder| folder.sync_all());
         });
-        self.enter(name, (start, end), (bytes, 0))?;
+        self.enter(Line { file, bytes, ..line })?;
         Ok((path, bytes))
     }
 
+    /// Writes a file beside its place, and renames it; gives its name and size.
     fn put(
         &self,
-        start: SystemTime,
+        line: &Line,
         write: impl FnOnce(&Path) -> io::Result<u64>,
     ) -> Result<(String, u64), FolderError> {
-        let name = self.free_name(start);
+        let name = self.free_name(time(line.start_s));
         let (writing, path) = (self.root.join(format!("{WRITING}{name}")), self.root.join(&name));
         let renamed = write(&writing).and_then(|bytes| fs::rename(&writing, &path).map(|()| bytes));
         let bytes = renamed.inspect_err(|_| {
@@ -150,19 +153,8 @@ impl Folder {
         Ok((name, bytes.map_err(failed(&path))?))
     }
 
-    fn enter(
-        &mut self,
-        name: String,
-        (start, end): (SystemTime, SystemTime),
-        (bytes, records_lost): (u64, u64),
-    ) -> Result<(), FolderError> {
-        let line = Line {
-            file: name.clone(),
-            start_s: seconds(start),
-            end_s: seconds(end),
-            bytes,
-            records_lost,
-        };
+    fn enter(&mut self, line: Line) -> Result<(), FolderError> {
+        let (name, end, bytes) = (line.file.clone(), time(line.end_s), line.bytes);
         self.kept.add(Entry { name: name.clone(), end, bytes });
         // The recording is there without it: the next start writes the manifest anew.
         let appended = self.append(&line);
@@ -274,7 +266,11 @@ fn read_manifest(path: &Path) -> BTreeMap<String, Line> {
     lines.map(|line| (line.file.clone(), line)).collect()
 }
 
-fn seconds(time: SystemTime) -> f64 {
+fn time(seconds: f64) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_secs_f64(seconds.clamp(0.0, 1e11))
+}
+
+pub(crate) fn seconds(time: SystemTime) -> f64 {
     time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }
 

@@ -1,6 +1,7 @@
 //! The settings of `whit watch`.
 
 use crate::described::{Length, Size, settings};
+use crate::server::{Address, default_socket};
 use std::path::PathBuf;
 use std::time::Duration;
 use whit_types::ByteSize;
@@ -115,12 +116,28 @@ impl Settings {
             let freq = self.flight_freq;
             return wrong("flight-freq", format!("takes 1 to 100000 samples a second, not {freq}"));
         }
-        self.trigger.validate().or_else(|error| wrong("trigger", error.to_string()))
+        if let Err(error) = self.trigger.validate() {
+            return wrong("trigger", error.to_string());
+        }
+        match self.metrics_address() {
+            Some(Err(reason)) => wrong("metrics", reason),
+            _ => Ok(()),
+        }
     }
 
     /// Whether the last seconds are kept.
     pub(crate) fn keeps_seconds(&self) -> bool {
         !self.flight.0.is_zero()
+    }
+
+    /// Where metrics are served.
+    pub fn metrics_address(&self) -> Option<Result<Address, String>> {
+        self.metrics.as_ref().map(|text| text.parse())
+    }
+
+    /// Where `whit watch status` asks.
+    pub fn socket(&self) -> PathBuf {
+        self.socket.clone().unwrap_or_else(default_socket)
     }
 
     /// The command line of the recorder.

@@ -1,5 +1,6 @@
 //! The state that other threads may see.
 
+use crate::cost::{Cost, CostMeter};
 use crate::counters::Counters;
 use crate::sinks::SinkStatuses;
 use crate::triggers::{Fire, Keeper, Trigger};
@@ -35,6 +36,7 @@ pub struct Shared {
 #[derive(Default)]
 struct State {
     recorder: Option<u32>,
+    cost: CostMeter,
     parts: Parts,
 }
 
@@ -61,7 +63,15 @@ impl Shared {
     }
 
     pub(crate) fn set_recorder(&self, pid: Option<u32>) {
-        self.lock().recorder = pid;
+        let mut state = self.lock();
+        state.recorder = pid;
+        state.cost.mark(pid);
+    }
+
+    /// What the service and its recorder took lately.
+    pub fn cost(&self) -> Cost {
+        let state = self.lock();
+        state.cost.cost(state.recorder)
     }
 
     /// Sinks, triggers and all others.
@@ -70,6 +80,9 @@ impl Shared {
     }
 
     pub(crate) fn set_parts(&self, parts: Parts) {
-        self.lock().parts = parts;
+        let mut state = self.lock();
+        let recorder = state.recorder;
+        state.cost.mark(recorder);
+        state.parts = parts;
     }
 }

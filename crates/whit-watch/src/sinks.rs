@@ -7,7 +7,7 @@ pub(crate) use recordings::SharedFolder;
 
 use crate::log::Log;
 use crate::window::Window;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -55,7 +55,7 @@ struct Counters {
 }
 
 /// The state of a sink, for `whit watch status`.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct SinkStatus {
     /// As in messages.
     pub name: String,

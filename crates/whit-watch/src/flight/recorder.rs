@@ -1,7 +1,7 @@
 //! One trigger becomes one file.
 
 use super::{DumpStatus, Plan};
-use crate::folder::Folder;
+use crate::folder::{Folder, Line, seconds};
 use crate::log::Log;
 use crate::recorder::LiveStream;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -129,9 +129,9 @@ impl Recorder {
         let begin = trigger.wall.checked_sub(taken.covered).unwrap_or(trigger.wall);
         let mut features = Features::default();
         features.set_dump_cause(&cause);
-        let added = self
-            .folder
-            .add_at_once((begin, trigger.wall), |file| taken.frozen.write_file(file, &features));
+        let line =
+            Line { start_s: seconds(begin), end_s: seconds(trigger.wall), ..Line::default() };
+        let added = self.folder.add_at_once(line, |file| taken.frozen.write_file(file, &features));
         let took = trigger.at.elapsed();
         let (path, written) = added.map_err(|error| Without::File(error.to_string()))?;
         self.limiter.wrote(self.now(), written);
