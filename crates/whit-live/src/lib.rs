@@ -23,6 +23,7 @@
 #![forbid(unsafe_code)]
 
 mod process;
+mod sampled;
 mod sideband;
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,6 @@
 //! The records of the last while.
 
+use crate::sampled::Sampled;
 use crate::sideband::Sideband;
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -281,8 +282,9 @@ impl Window {
     /// Those of `out`.
     pub fn write_since(&self, from_ns: u64, out: &mut impl Write) -> io::Result<()> {
         out.write_all(&self.head)?;
+        let sampled = self.sampled_since(from_ns);
         let mut state = Vec::new();
-        self.base.write_to(&mut state);
+        self.base.write_of(&sampled, &mut state);
         self.write_lost(&mut state);
         out.write_all(&state)?;
         for piece in &self.pieces {
@@ -291,12 +293,36 @@ impl Window {
                 continue;
             }
             for (record, whole) in records(&piece.bytes) {
-                if is_needed_later(record.header.kind) {
+                if is_needed_later(record.header.kind) && sampled.needs(record) {
                     out.write_all(whole)?;
                 }
             }
         }
         Ok(())
+    }
+
+    /// The processes of the samples that came from this time on, and the parents of those that began meanwhile.
+    fn sampled_since(&self, from_ns: u64) -> Sampled {
+        let mut sampled = Sampled::default();
+        for piece in &self.pieces {
+            let is_wanted = piece.begun_ns >= from_ns;
+            for (record, _) in records(&piece.bytes) {
+                match record.header.kind {
+                    record_type::SAMPLE if is_wanted => {
+                        let event = self.table.event_of_sample(record.body);
+                        let layout = event.and_then(|event| self.table.layout(event));
+                        match layout.and_then(|layout| layout.sample_pid(record.body)) {
+                            Some(pid) => sampled.add(pid),
+                            // Any process may have samples.
+                            None => sampled.add_all(),
+                        }
+                    }
+                    record_type::FORK => sampled.add_parent(record),
+                    _ => {}
+                }
+            }
+        }
+        sampled
     }
 
     fn write_lost(&self, out: &mut Vec<u8>) {

@@ -1,0 +1,45 @@
+//! Processes that have samples.
+
+use rustc_hash::FxHashSet;
+use whit_perfdata::record::{RawRecord, SideBand, misc};
+use whit_types::Pid;
+
+/// The processes whose mappings a recording needs.
+#[derive(Debug, Default)]
+pub(crate) struct Sampled {
+    processes: FxHashSet<i32>,
+    is_unknown: bool,
+}
+
+impl Sampled {
+    pub(crate) fn add(&mut self, pid: Pid) {
+        self.processes.insert(pid.0);
+    }
+
+    pub(crate) fn add_all(&mut self) {
+        self.is_unknown = true;
+    }
+
+    /// A process that forks gives its mappings to another one.
+    pub(crate) fn add_parent(&mut self, record: RawRecord<'_>) {
+        let is_synthesized = record.header.misc & misc::FORK_EXEC != 0;
+        if let Some(SideBand::Fork(task)) = SideBand::parse(record)
+            && task.pid != task.parent_pid
+            && !is_synthesized
+        {
+            self.processes.insert(task.parent_pid.0);
+        }
+    }
+
+    /// Whether the mappings of a process are needed. Those of the kernel are those of process -1.
+    pub(crate) fn has(&self, pid: i32) -> bool {
+        self.is_unknown || pid == -1 || self.processes.contains(&pid)
+    }
+
+    pub(crate) fn needs(&self, record: RawRecord<'_>) -> bool {
+        match SideBand::parse(record) {
+            Some(SideBand::Mmap(mapping)) => self.has(mapping.pid.0),
+            _ => true,
+        }
+    }
+}
