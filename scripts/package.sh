@@ -39,6 +39,7 @@ share() {
     cp README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT docs/privileges.md "$share/doc/whit/"
     # Not among the documents, which minimal systems do not install.
     install -D -m 644 docs/book/src/tutorial/shop.c "$share/whit/examples/shop.c"
+    install -D -m 644 -t "$share/whit/watch" dist/*
 }
 
 # Takes the debug information of a program into a file that debuggers find by its build id.

@@ -3,12 +3,14 @@
 
 use crate::compress;
 use crate::piece::Piece;
+use crate::sampled::Sampled;
 use crate::sideband::Sideband;
 use std::io::{self, Seek, Write};
 use std::sync::Arc;
 use whit_perfdata::encode::header_feature;
 use whit_perfdata::feature::{CompressedDesc, Features};
 use whit_perfdata::reader::pipe_head;
+use whit_perfdata::record::RawRecord;
 use whit_perfdata::writer::FileWriter;
 
 /// The last while of a stream at one moment.
@@ -22,6 +24,8 @@ pub struct Frozen {
     pub(crate) pieces: Vec<Arc<Piece>>,
     /// A record of losses in front of the others.
     pub(crate) lost: Vec<u8>,
+    /// The processes whose mappings are wanted; `None` are all.
+    pub(crate) sampled: Option<Sampled>,
     pub(crate) sampled_since_ns: Option<u64>,
 }
 
@@ -54,6 +58,22 @@ impl Frozen {
         self.write_records(|bytes| out.write_all(bytes))
     }
 
+    fn write_sideband(
+        &self,
+        sideband: &[u8],
+        write: &mut impl FnMut(&[u8]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let Some(sampled) = &self.sampled else { return write(sideband) };
+        let mut rest = sideband;
+        while let Some((record, behind)) = RawRecord::split(rest) {
+            if sampled.needs(record) {
+                write(&rest[..rest.len() - behind.len()])?;
+            }
+            rest = behind;
+        }
+        Ok(())
+    }
+
     /// Sets the feature that perf sizes its buffers by, where records are compressed.
     fn describe_compression(&self, features: &mut Features) {
         let compressed = || self.pieces.iter().filter(|piece| piece.compressed_from.is_some());
@@ -68,10 +88,13 @@ impl Frozen {
 
     fn write_records(&self, mut write: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
         let mut state = Vec::new();
-        self.base.write_to(&mut state);
+        match &self.sampled {
+            None => self.base.write_to(&mut state),
+            Some(sampled) => self.base.write_of(sampled, &mut state),
+        }
         state.extend_from_slice(&self.lost);
         write(&state)?;
-        self.older.iter().try_for_each(|piece| write(&piece.sideband))?;
+        self.older.iter().try_for_each(|piece| self.write_sideband(&piece.sideband, &mut write))?;
         self.pieces.iter().try_for_each(|piece| write(&piece.bytes))
     }
 

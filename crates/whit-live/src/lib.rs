@@ -26,6 +26,7 @@ mod compress;
 mod frozen;
 mod piece;
 mod process;
+mod sampled;
 mod sideband;
 #[cfg(test)]
 mod tests;

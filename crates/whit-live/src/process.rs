@@ -68,24 +68,27 @@ impl Process {
         self.threads.is_empty()
     }
 
-    pub(crate) fn map(&mut self, mapping: &Mmap<'_>, record: Record) {
+    /// True where an older mapping went, since there are too many.
+    pub(crate) fn map(&mut self, mapping: &Mmap<'_>, record: Record) -> bool {
         let (start, end) = (mapping.start.0, mapping.start.0.saturating_add(mapping.len_bytes));
         let mappings = Arc::make_mut(&mut self.mappings);
         mappings.retain(|old| old.start < start || old.end > end);
-        if mappings.len() >= MAPPINGS_MAX {
+        let is_full = mappings.len() >= MAPPINGS_MAX;
+        if is_full {
             mappings.remove(0);
         }
         mappings.push(Mapping { start, end, record });
+        is_full
     }
 
     /// Its records, as if it had made them all itself.
-    pub(crate) fn write_to(&self, pid: i32, out: &mut Vec<u8>) {
+    pub(crate) fn write_to(&self, pid: i32, has_mappings: bool, out: &mut Vec<u8>) {
         for (tid, name) in &self.threads {
             if let Some(name) = name {
                 put(name, pid, *tid, out);
             }
         }
-        for mapping in self.mappings.iter() {
+        for mapping in self.mappings.iter().filter(|_| has_mappings) {
             put(&mapping.record, pid, pid, out);
         }
     }

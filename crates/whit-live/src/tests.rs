@@ -147,6 +147,17 @@ fn a_mapping_takes_the_place_of_those_that_it_hides() {
 }
 
 #[test]
+fn mappings_that_are_too_many_are_counted() {
+    let mut window = window(1, 64 << 20);
+    for number in 0..17_000u64 {
+        window.push(&mmap(7, 0x1000 * (number + 1), 0x1000, "/a", number + 1), 0).unwrap();
+    }
+    window.forget_all();
+    assert_eq!(window.sideband().dropped(), 17_000 - 16_384);
+    assert_eq!(facts(&records(&window), 7).len(), 16_384);
+}
+
+#[test]
 fn records_count_in_the_order_of_their_times() {
     // The rings of two CPUs: the end of the process stands in front of its beginning.
     let mut window = window(1, 1 << 20);
@@ -209,6 +220,34 @@ fn windows_of_one_stream_share_no_sample_and_need_no_other() {
     assert!(second.ends_with(&sample(9)));
     assert!(!second.windows(sample(3).len()).any(|it| it == sample(3)));
     assert_eq!(facts(&second, 7), ["1000 /app", "7 app"]);
+}
+
+fn sample_of(pid: i32, time: u64) -> Vec<u8> {
+    record(record_type::SAMPLE, misc::USER, &trailer(pid, time))
+}
+
+#[test]
+fn mappings_are_those_of_processes_with_samples_and_of_their_parents() {
+    let mut window = window(100, 1 << 20);
+    window.want_from(0);
+    for pid in [7, 8, 9] {
+        let begin = [comm(pid, "app", true, 1), mmap(pid, 0x1000, 0x1000, "/app", 2)];
+        window.push(&begin.concat(), 0).unwrap();
+    }
+    window.push(&[sample_of(7, 3), sample_of(8, 4), sample_of(9, 5)].concat(), 0).unwrap();
+    window.want_from(SECOND);
+    window.push(&[fork(10, 8, 6), sample_of(7, 7), sample_of(10, 8)].concat(), SECOND).unwrap();
+    let written = |window: &Window| {
+        let now = written_since(window, 1);
+        [7, 8, 9].map(|pid| facts(&now, pid).len())
+    };
+    // Each process has its name.
+    assert_eq!(written(&window), [2, 2, 1]);
+    window.set_bounds(Bounds { keep_ns: SECOND, bytes_max: 1 << 20 });
+    window.forget_old(SECOND + SECOND / 2);
+    assert_eq!(window.begun_ns(), Some(SECOND));
+    assert_eq!(written(&window), [2, 2, 1]);
+    assert_eq!(facts(&records(&window), 9).len(), 2);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use crate::compress::{Compressor, decoded};
 use crate::frozen::Frozen;
 use crate::piece::Piece;
+use crate::sampled::Sampled;
 use crate::sideband::Sideband;
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -147,7 +148,7 @@ impl Window {
                     self.has_samples = true;
                     self.sampled_since_ns.get_or_insert(now_ns);
                 }
-                self.keep(kind, whole, now_ns);
+                self.keep(record, whole, now_ns);
                 Ok(())
             }
             record_type::FINISHED_ROUND => {
@@ -173,7 +174,7 @@ impl Window {
         }
     }
 
-    fn keep(&mut self, kind: u32, whole: &[u8], now_ns: u64) {
+    fn keep(&mut self, record: RawRecord<'_>, whole: &[u8], now_ns: u64) {
         let wanted_from_ns = self.wanted_from_ns;
         let is_open = |piece: &Arc<Piece>| {
             Arc::strong_count(piece) == 1
@@ -188,7 +189,12 @@ impl Window {
         if let Some(piece) = self.pieces.back_mut().and_then(Arc::get_mut) {
             piece.bytes.extend_from_slice(whole);
             self.bytes += whole.len();
-            if is_needed_later(kind) {
+            match record.header.kind {
+                record_type::SAMPLE => piece.sampled.add_sample(record, &self.table),
+                record_type::FORK => piece.parents.add_parent(record),
+                _ => {}
+            }
+            if is_needed_later(record.header.kind) {
                 piece.sideband.extend_from_slice(whole);
             }
         }
@@ -299,6 +305,7 @@ impl Window {
     fn frozen(&self, older: usize) -> Frozen {
         Frozen {
             lost: Vec::new(),
+            sampled: None,
             sampled_since_ns: self.sampled_since_ns,
             head: self.head.clone(),
             base: self.base.clone(),
@@ -354,7 +361,11 @@ impl Window {
         let older = self.pieces.iter().take_while(|piece| piece.begun_ns < from_ns).count();
         let mut lost = Vec::new();
         self.write_lost(&mut lost);
-        Frozen { lost, ..self.frozen(older) }
+        // The processes of the samples that are wanted, and the parents of those that began meanwhile.
+        let mut sampled = Sampled::default();
+        self.pieces.iter().for_each(|piece| sampled.merge(&piece.parents));
+        self.pieces.iter().skip(older).for_each(|piece| sampled.merge(&piece.sampled));
+        Frozen { lost, sampled: Some(sampled), ..self.frozen(older) }
     }
 
     fn write_lost(&self, out: &mut Vec<u8>) {

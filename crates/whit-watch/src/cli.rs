@@ -75,6 +75,12 @@ fn option(key: &'static Key) -> Arg {
         help.push_str(&format!(" [default: {default}]"));
     }
     let arg = Arg::new(key.name.as_str()).long(key.name.as_str()).value_name(key.value).help(help);
+    // As of `whit record`.
+    let arg = match key.name.as_str() {
+        "freq" => arg.short('F').visible_alias("frequency"),
+        "event" => arg.short('e'),
+        _ => arg,
+    };
     match key.kind {
         Kind::Flag => arg
             .num_args(0..=1)
@@ -229,7 +235,10 @@ mod tests {
         let options: Vec<_> =
             source.options.iter().map(|(key, text)| format!("{key}={text}")).collect();
         assert_eq!(options, ["freq=49", "switches=true", "folder=/f", "push.main.url=http://x"]);
-        assert_eq!(parsed("watch --switches=false").unwrap().options[0].1, "false");
+        assert_eq!(
+            parsed("watch -F 99 -e cpu-clock --switches=false").unwrap().options[2].1,
+            "false"
+        );
         assert!(parsed("watch --set freq").unwrap_err().contains("KEY=VALUE"));
         assert!(parsed("watch --frq 1").unwrap_err().contains("--freq"));
     }

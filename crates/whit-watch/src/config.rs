@@ -226,4 +226,21 @@ mod tests {
         }
         assert!(text.contains("| `window` TIME | `30s` |"), "{text}");
     }
+
+    #[test]
+    fn the_page_has_the_table_of_keys() {
+        let path = Path::new("../../docs/watch.md");
+        let page = fs::read_to_string(path).unwrap();
+        let (before, rest) = page.split_once("<!-- keys -->\n").unwrap();
+        let (table, after) = rest.split_once("<!-- end of keys -->\n").unwrap();
+        let wanted = keys_in_markdown();
+        if table != wanted && std::env::var_os("WHIT_BLESS").is_some() {
+            let page = format!("{before}<!-- keys -->\n{wanted}<!-- end of keys -->\n{after}");
+            return fs::write(path, page).unwrap();
+        }
+        assert!(
+            table == wanted,
+            "docs/watch.md is out of date: WHIT_BLESS=1 cargo test -p whit-watch"
+        );
+    }
 }

@@ -18,15 +18,15 @@ const TIMED_SHARE: f64 = 0.1;
 pub struct Cost {
     /// Seconds that the percentages cover.
     pub over_s: f64,
-    /// Of whit-watch.
+    /// CPU time of whit-watch.
     pub watch_cpu_percent: f64,
-    /// Of the recorder.
+    /// CPU time of all threads of the recorder.
     pub recorder_cpu_percent: f64,
-    /// Of the BPF programs, in the interrupts that sample; `None` where the kernel does not time them.
+    /// Time of BPF programs, in the interrupts that sample; `None` where the kernel does not time them.
     pub bpf_cpu_percent: Option<f64>,
-    /// Of whit-watch.
+    /// Memory of whit-watch.
     pub watch_memory_bytes: u64,
-    /// Of the recorder.
+    /// Resident memory of the other process.
     pub recorder_memory_bytes: u64,
 }
 

@@ -57,6 +57,8 @@ counters! {
     window_bytes,
     /// Records that the bound of a window took (window-bytes)
     records_lost_by_window_bytes,
+    /// Mappings, cgroups and others that were too many to keep for later windows (MAPPINGS_MAX, KEPT_MAX)
+    mappings_lost,
     /// Windows that found no memory to wait in (queue-bytes)
     windows_lost_by_queue_bytes,
     /// Windows for which the kernel had no memory or no descriptor

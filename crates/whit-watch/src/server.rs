@@ -150,9 +150,11 @@ fn request_line(client: &mut impl Read) -> io::Result<String> {
     let mut piece = [0; 1024];
     let mut client = client.take(REQUEST_BYTES_MAX);
     while !request.windows(4).any(|it| it == b"\r\n\r\n") {
-        match client.read(&mut piece)? {
-            0 => break,
-            read => request.extend_from_slice(&piece[..read]),
+        match client.read(&mut piece) {
+            Ok(0) => break,
+            Ok(read) => request.extend_from_slice(&piece[..read]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
         }
     }
     let line = request.split(|byte| *byte == b'\r').next().unwrap_or_default();

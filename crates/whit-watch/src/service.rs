@@ -100,6 +100,10 @@ pub struct Service<'a> {
     had_begun: bool,
     /// Since when no recorder has recorded.
     gap_since: Option<Instant>,
+    /// The part of this time that is counted by now.
+    gap_counted: Duration,
+    /// Those of this recorder that are counted by now.
+    mappings_lost: u64,
     /// Time without a recorder in the window that runs, up to the last recorder's begin.
     window_gap: Duration,
     sinks: Sinks,
@@ -182,6 +186,8 @@ impl<'a> Service<'a> {
             fallback: None,
             had_begun: false,
             gap_since: Some(origin),
+            gap_counted: Duration::ZERO,
+            mappings_lost: 0,
             window_gap: Duration::ZERO,
             sinks,
             triggers,
@@ -278,6 +284,7 @@ impl<'a> Service<'a> {
     fn cut(&mut self) {
         let ended = self.clock.cut(now(self.origin));
         let gap = std::mem::take(&mut self.window_gap);
+        self.count_gap();
         if let Some(step) = ended.step {
             self.counters().clock_steps.one();
             let step = step.as_secs_f64();
@@ -302,6 +309,10 @@ impl<'a> Service<'a> {
             frozen.write_to(&mut out)?;
             Ok(lost)
         });
+        let dropped = stream.with_window(|window, _| window.sideband().dropped());
+        let before = std::mem::replace(&mut self.mappings_lost, dropped);
+        // Each recorder begins at zero.
+        self.counters().mappings_lost.add(dropped.saturating_sub(before));
         match window {
             Ok(window) => self.hand_on(window.with_gap(gap)),
             Err(error) => {

@@ -68,7 +68,7 @@ impl Shared {
         state.cost.mark(pid);
     }
 
-    /// What the service and its recorder took lately.
+    /// The cost of the service and its recorder, over the last windows.
     pub fn cost(&self) -> Cost {
         let state = self.lock();
         state.cost.cost(state.recorder)

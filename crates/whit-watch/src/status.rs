@@ -40,7 +40,7 @@ pub struct Status {
 }
 
 impl Status {
-    /// By now.
+    /// Reads counters and asks all parts.
     pub fn of(shared: &Shared) -> Status {
         let parts = shared.parts();
         let fire = parts.fire.as_ref().map(|fire| fire.counts()).unwrap_or_default();
@@ -185,7 +185,7 @@ impl Status {
                 .map(|it| (format!("{{sink=\"{}\"}}", label(&it.name)), figure(it) as f64));
             metric(text, name, kind, help, &of.collect::<Vec<_>>());
         }
-        // Numbers of the parts' own status, whatever they are.
+        // Each number in the status of a part is a metric.
         let mut own: BTreeMap<String, Vec<(String, f64)>> = BTreeMap::new();
         let mut collect = |part: &str, name: &str, detail: &Value| {
             for (key, value) in detail.as_object().into_iter().flatten() {

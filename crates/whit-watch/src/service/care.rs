@@ -46,6 +46,7 @@ impl Service<'_> {
         let recorder = Recorder::start(&self.program, &arguments, stream, &self.signals, talk)?;
         self.shared.set_recorder(Some(recorder.pid()));
         self.follow(recorder.stream());
+        self.mappings_lost = 0;
         let since = Instant::now();
         self.recording = Recording::Runs { recorder, since, is_announced: false };
         Ok(())
@@ -75,18 +76,27 @@ impl Service<'_> {
 
     fn has_begun(&mut self) {
         self.fallback = None;
-        let since = self.gap_since.take().unwrap_or_else(Instant::now);
+        self.count_gap();
+        let gap = self.gap_since.take().map(|since| since.elapsed()).unwrap_or_default();
+        self.gap_counted = Duration::ZERO;
         let of_window = self.origin.elapsed().saturating_sub(self.clock.begun());
-        self.window_gap += since.elapsed().min(of_window);
+        self.window_gap += gap.min(of_window);
         if std::mem::replace(&mut self.had_begun, true) {
-            let gap = since.elapsed();
-            self.counters().gap_ms.add(gap.as_millis() as u64);
             let gap = gap.as_secs_f64();
             self.log.tell(format_args!("records again: for {gap:.1} s, no recorder ran"));
         } else {
             self.log.tell("records");
             self.notify.is_ready();
         }
+    }
+
+    /// Counts the time without a recorder up to now: it may last. The time before the first one is no loss.
+    pub(super) fn count_gap(&mut self) {
+        let Some(since) = self.gap_since.filter(|_| self.had_begun) else { return };
+        let gap = since.elapsed();
+        let more = gap.saturating_sub(self.gap_counted);
+        self.counters().gap_ms.add(more.as_millis() as u64);
+        self.gap_counted = gap;
     }
 
     /// Nobody asked the recorder to end.

@@ -1,7 +1,7 @@
 //! `whit watch`: windows in files, status, faults, other settings while it runs.
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
@@ -131,15 +131,29 @@ fn kill(pid: u64, name: &str) {
     succeed(Command::new("kill").args([&format!("-{name}"), &pid.to_string()]));
 }
 
+/// Samples of all commands in a file.
+fn samples(file: &Path) -> u64 {
+    rows(file).iter().filter_map(|row| row["self"]["samples"].as_u64()).sum()
+}
+
 /// Samples of a command in a file.
 fn samples_of(comm: &str, file: &Path) -> u64 {
+    let rows = rows(file);
+    let of_command = rows.iter().filter(|row| row["comm"] == comm);
+    of_command.filter_map(|row| row["self"]["samples"].as_u64()).sum()
+}
+
+/// Rows of commands.
+fn rows(file: &Path) -> Vec<Value> {
     let mut report = whit();
     report.args(["report", "--json", "--sort", "comm", "--no-children", "-i"]).arg(file);
     let report: Value = serde_json::from_slice(&succeed(&mut report)).unwrap();
     let events = report["events"].as_array().unwrap();
-    let rows = events.iter().flat_map(|event| event["rows"].as_array().into_iter().flatten());
-    let of_command = rows.filter(|row| row["comm"] == comm);
-    of_command.filter_map(|row| row["self"]["samples"].as_u64()).sum()
+    events
+        .iter()
+        .flat_map(|event| event["rows"].as_array().into_iter().flatten())
+        .cloned()
+        .collect()
 }
 
 #[test]
@@ -329,7 +343,13 @@ fn systemd_and_prometheus_get_what_they_ask_for() {
         notify.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
         let next = || {
             let mut bytes = [0; 500];
-            let size = notify.recv(&mut bytes).expect("a message to systemd");
+            let received = loop {
+                match notify.recv(&mut bytes) {
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    received => break received,
+                }
+            };
+            let size = received.expect("a message to systemd");
             String::from_utf8_lossy(&bytes[..size]).into_owned()
         };
         while next() != "READY=1" {}
@@ -377,4 +397,74 @@ fn a_wrong_start_says_why_and_ends_with_the_code_of_its_cause() {
     let (code, text) = ended(&["--event", "no-such-event"]);
     assert!(code == Some(2) || code == Some(1), "{code:?} {text}");
     assert!(text.contains("no-such-event"), "{text}");
+}
+
+/// The unit of systemd, which has the program at another place here.
+fn unit() -> String {
+    fs::read_to_string(repository().join("dist/whit-watch.service")).unwrap()
+}
+
+#[test]
+fn systemd_takes_the_unit() {
+    check("watch::systemd_takes_the_unit", || {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("whit-watch.service");
+        fs::write(&path, unit().replace("/usr/bin/whit", env!("CARGO_BIN_EXE_whit"))).unwrap();
+        let analyze = |options: &[&str]| {
+            let output = Command::new("systemd-analyze").args(options).arg(&path).output();
+            output
+                .map_err(|_| Skip("systemd-analyze is not installed (apt install systemd)".into()))
+        };
+        let verified = analyze(&["verify", "--man=no"])?;
+        let text = String::from_utf8_lossy(&verified.stderr).into_owned() + &stdout(&verified);
+        assert!(verified.status.success() && !text.contains("whit-watch.service"), "{text}");
+        // The worst level is 10: a service without any limits has 9.6.
+        let judged = stdout(&analyze(&["security", "--offline=true", "--threshold=30"])?);
+        let level = judged.lines().last().unwrap_or_default().split(' ').nth(6).map(str::to_owned);
+        let level: f64 = level.and_then(|it| it.parse().ok()).unwrap_or_else(|| panic!("{judged}"));
+        assert!(level <= 3.0, "{judged}");
+        Ok(())
+    });
+}
+
+#[test]
+fn the_capabilities_of_the_unit_are_enough() {
+    check("watch::the_capabilities_of_the_unit_are_enough", || {
+        needs_of_line(["record", "-a"])?;
+        let unit = unit();
+        let list = unit.lines().find_map(|line| line.strip_prefix("AmbientCapabilities=")).unwrap();
+        let names = list.split(' ').map(|name| name.trim_start_matches("CAP_").to_lowercase());
+        let set = names.fold("-all".to_owned(), |set, name| format!("{set},+{name}"));
+        // Folders of the build may be closed to other users.
+        let place = tempfile::tempdir().unwrap();
+        succeed(Command::new("chmod").arg("777").arg(place.path()));
+        for built in [PathBuf::from(env!("CARGO_BIN_EXE_whit")), program()] {
+            fs::copy(&built, place.path().join(built.file_name().unwrap())).unwrap();
+        }
+        let mut watch = Command::new("setpriv");
+        watch.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs"]);
+        watch.args(["--inh-caps", &set, "--ambient-caps", &set, "--bounding-set", &set]);
+        watch.arg(place.path().join("whit")).args([
+            "watch",
+            "--window",
+            "1s",
+            "--event",
+            "cpu-clock",
+        ]);
+        watch.arg("--folder").arg(place.path().join("files"));
+        watch.arg("--socket").arg(place.path().join("s.sock")).env("HOME", place.path());
+        let log = fs::File::create(place.path().join("log")).unwrap();
+        let started = watch.stderr(log).spawn();
+        let child =
+            started.map_err(|_| Skip("setpriv is not installed (util-linux)".to_owned()))?;
+        let mut service = Service { child, place };
+        let log = || fs::read_to_string(service.path("log")).unwrap_or_default();
+        if log().contains("setpriv: ") {
+            return Err(Skip(format!("this user cannot give capabilities: {}", log().trim())));
+        }
+        assert!(is_soon(|| service.files().len() >= 3), "{}", log());
+        assert!(samples(&service.files()[1]) > 0, "{}", log());
+        service.end();
+        Ok(())
+    });
 }
