@@ -7,6 +7,7 @@ mod cgroup;
 mod day;
 mod diff;
 mod export;
+mod flight;
 mod heading;
 mod pmu;
 mod query;
@@ -56,6 +57,8 @@ enum What {
     Diff(diff::DiffArgs),
     /// Compare `whit export` in each format with `whit report`: time and memory
     Export(export::ExportArgs),
+    /// Measure the flight recorder of `whit watch`: event to file, whole dumps, cost of waiting
+    Flight(flight::FlightArgs),
     /// Compare `whit query` with `whit report`: time and memory
     Query(query::QueryArgs),
     /// Compare policies for branch records over context switches, on simulated hardware
@@ -104,6 +107,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<i32> {
         What::Day(args) => day::run(args),
         What::Diff(args) => diff::run(args),
         What::Export(args) => export::run(args),
+        What::Flight(args) => flight::run(args),
         What::Query(args) => query::run(args),
         What::Lbr(args) => pmu::lbr(args),
         What::Pmi(args) => pmu::pmi(args),

@@ -16,6 +16,7 @@
 //! [`serve`] is behind `whit bench serve`: how soon a served page and its ranges are there.
 //! [`top`] is behind `whit bench top`: the cost of a live picture.
 //! [`day`] is behind `whit bench day`: its memory over a day.
+//! [`flight`] is behind `whit bench flight`: how soon the last seconds are in a file, and whole.
 //! [`pmu`] is behind `whit bench pmi`, `lbr` and `sched`: what driving a PMU costs.
 //! [`vpmu`] is behind `whit bench vpmu`: what a guest waits for its virtual PMU.
 //!
@@ -33,6 +34,7 @@ pub mod day;
 pub mod diff;
 pub mod disk;
 pub mod error;
+pub mod flight;
 pub mod interval;
 mod markdown;
 pub mod named;

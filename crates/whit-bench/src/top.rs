@@ -199,13 +199,13 @@ pub fn markdown(comparison: &Comparison) -> String {
     text
 }
 
-/// Busy processes, one for each CPU; they end with this.
-struct Busy(Vec<Child>);
+/// Busy processes, which end with this.
+pub(crate) struct Busy(Vec<Child>);
 
 impl Busy {
-    fn start(machine: Machine) -> Result<Busy, Error> {
-        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-        let count = if machine == Machine::Loaded { cpus } else { 0 };
+    /// One for each CPU.
+    pub(crate) fn on_all_cpus() -> Result<Busy, Error> {
+        let count = std::thread::available_parallelism().map_or(1, usize::from);
         let mut busy = Busy(Vec::new());
         for _ in 0..count {
             let child = Command::new("sh").args(["-c", "while :; do :; done"]).spawn();
@@ -258,7 +258,7 @@ impl Drop for Terminal {
 
 /// `None` where the tool ended before.
 fn run(tool: ToolKind, machine: Machine, options: &Options) -> Result<Option<Run>, Error> {
-    let _busy = Busy::start(machine)?;
+    let _busy = (machine == Machine::Loaded).then(Busy::on_all_cpus).transpose()?;
     let terminal = Terminal::start(&tool.line(options))?;
     sleep(options.warm_up);
     let Some(process) = terminal.process()? else { return Ok(None) };
@@ -275,14 +275,14 @@ fn run(tool: ToolKind, machine: Machine, options: &Options) -> Result<Option<Run
 
 /// Cost of processes so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-struct Cost {
-    cpu_ns: u64,
-    memory_bytes: u64,
+pub(crate) struct Cost {
+    pub(crate) cpu_ns: u64,
+    pub(crate) memory_bytes: u64,
 }
 
 impl Cost {
     /// A process and all below it.
-    fn of_tree(process: u32) -> Cost {
+    pub(crate) fn of_tree(process: u32) -> Cost {
         let folder = PathBuf::from(format!("/proc/{process}"));
         let mut cost = Cost { cpu_ns: 0, memory_bytes: anonymous_bytes(&folder) };
         let threads = fs::read_dir(folder.join("task")).into_iter().flatten().flatten();

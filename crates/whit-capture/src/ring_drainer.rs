@@ -226,6 +226,11 @@ impl RingDrainer {
         self.end_pass(bytes, true, sink)
     }
 
+    /// Marks that all records of the rings are in the stream by now, where it has marks.
+    pub fn mark(&self, number: u64, sink: &mut StreamSink) -> Result<(), SinkError> {
+        if self.marks_rounds { sink.round_of(number) } else { Ok(()) }
+    }
+
     /// Later records go into another stream.
     pub fn start_stream(&mut self) {
         let rings = self.groups.iter_mut().flat_map(|group| &mut group.rings);

@@ -83,6 +83,17 @@ impl Hierarchy {
     /// Those of [`Hierarchy::find`].
     pub fn all(roots: &Roots) -> Result<Vec<MountedHierarchy>, HostError> {
         let counting = Hierarchy::find(roots)?;
+        let mut all = Hierarchy::mounted(roots)?;
+        all.sort_by_key(|one| (one.hierarchy != counting, one.controllers.is_some()));
+        Ok(all)
+    }
+
+    /// All that are mounted, whether or not one of them knows perf events.
+    ///
+    /// # Errors
+    ///
+    /// The mount points cannot be read.
+    pub fn mounted(roots: &Roots) -> Result<Vec<MountedHierarchy>, HostError> {
         let text = mountinfo(roots)?;
         let mut all: Vec<MountedHierarchy> = Vec::new();
         for mount in text.lines().filter_map(parse) {
@@ -107,7 +118,6 @@ impl Hierarchy {
                 all.push(MountedHierarchy { hierarchy, controllers });
             }
         }
-        all.sort_by_key(|one| (one.hierarchy != counting, one.controllers.is_some()));
         Ok(all)
     }
 

@@ -87,6 +87,8 @@ pub enum Command {
     Evlist(Listing),
     /// The same action as SIGUSR2.
     Snapshot,
+    /// Empty all rings into the output now, and mark the place in it with this number.
+    Drain(u64),
     /// End the recording.
     Stop,
     /// Answer.
@@ -104,6 +106,8 @@ impl Command {
             "disable" => Command::Disable(name()),
             "evlist" => Command::Evlist(listing(rest)?),
             "snapshot" => Command::Snapshot,
+            "drain" if rest.is_empty() => Command::Drain(0),
+            "drain" => Command::Drain(rest.parse().ok()?),
             "stop" => Command::Stop,
             "ping" => Command::Ping,
             _ => return None,
@@ -271,10 +275,17 @@ mod tests {
                 Command::Evlist(listing)
             ]
         );
-        rustix::io::write(&write, b"shot\nstop\r\n\nping\0dance\nevlist -x\n").unwrap();
+        rustix::io::write(
+            &write,
+            b"shot\nstop\r\n\nping\0dance\nevlist -x\ndrain\ndrain 7\ndrain -1\n",
+        )
+        .unwrap();
         let received = channel.receive().unwrap();
-        assert_eq!(received.commands, [Command::Snapshot, Command::Stop, Command::Ping]);
-        assert_eq!(received.unknown, ["dance", "evlist -x"]);
+        assert_eq!(
+            received.commands,
+            [Command::Snapshot, Command::Stop, Command::Ping, Command::Drain(0), Command::Drain(7)]
+        );
+        assert_eq!(received.unknown, ["dance", "evlist -x", "drain -1"]);
         channel.acknowledge().unwrap();
         let mut answer = [0; 8];
         assert_eq!(rustix::io::read(&answers, &mut answer).unwrap(), 4);

@@ -22,11 +22,16 @@
 //! - Time comes in as a value; nothing is read but the bytes that are given.
 #![forbid(unsafe_code)]
 
+mod compress;
+mod frozen;
+mod piece;
 mod process;
+mod sampled;
 mod sideband;
 #[cfg(test)]
 mod tests;
 mod window;
 
+pub use frozen::Frozen;
 pub use sideband::Sideband;
-pub use window::{Bounds, StreamError, Window};
+pub use window::{Bounds, Lost, StreamError, Window};

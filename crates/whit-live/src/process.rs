@@ -24,13 +24,29 @@ pub(crate) struct Process {
     mappings: Arc<Vec<Mapping>>,
     /// The record with the name of each thread.
     threads: FxHashMap<i32, Option<Record>>,
+    /// When it was first seen to be gone.
+    gone_since_ns: Option<u64>,
 }
 
 impl Process {
     /// A copy as fork makes it, with one thread.
     pub(crate) fn forked(&self, parent_tid: i32, tid: i32) -> Process {
         let name = self.threads.get(&parent_tid).cloned().flatten();
-        Process { mappings: self.mappings.clone(), threads: [(tid, name)].into_iter().collect() }
+        Process {
+            mappings: self.mappings.clone(),
+            threads: [(tid, name)].into_iter().collect(),
+            gone_since_ns: None,
+        }
+    }
+
+    /// False where it has been gone for this time.
+    pub(crate) fn is_kept(&mut self, now_ns: u64, gone_ns: u64, is_alive: bool) -> bool {
+        if is_alive {
+            self.gone_since_ns = None;
+            return true;
+        }
+        let since_ns = *self.gone_since_ns.get_or_insert(now_ns);
+        now_ns.saturating_sub(since_ns) < gone_ns
     }
 
     pub(crate) fn add_thread(&mut self, parent_tid: i32, tid: i32) {
@@ -52,24 +68,27 @@ impl Process {
         self.threads.is_empty()
     }
 
-    pub(crate) fn map(&mut self, mapping: &Mmap<'_>, record: Record) {
+    /// True where an older mapping went, since there are too many.
+    pub(crate) fn map(&mut self, mapping: &Mmap<'_>, record: Record) -> bool {
         let (start, end) = (mapping.start.0, mapping.start.0.saturating_add(mapping.len_bytes));
         let mappings = Arc::make_mut(&mut self.mappings);
         mappings.retain(|old| old.start < start || old.end > end);
-        if mappings.len() >= MAPPINGS_MAX {
+        let is_full = mappings.len() >= MAPPINGS_MAX;
+        if is_full {
             mappings.remove(0);
         }
         mappings.push(Mapping { start, end, record });
+        is_full
     }
 
     /// Its records, as if it had made them all itself.
-    pub(crate) fn write_to(&self, pid: i32, out: &mut Vec<u8>) {
+    pub(crate) fn write_to(&self, pid: i32, has_mappings: bool, out: &mut Vec<u8>) {
         for (tid, name) in &self.threads {
             if let Some(name) = name {
                 put(name, pid, *tid, out);
             }
         }
-        for mapping in self.mappings.iter() {
+        for mapping in self.mappings.iter().filter(|_| has_mappings) {
             put(&mapping.record, pid, pid, out);
         }
     }

@@ -1,6 +1,7 @@
 //! The state of a machine by its sideband: the records that later samples are looked up in.
 
 use crate::process::{Process, Record};
+use crate::sampled::Sampled;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use whit_perfdata::event_table::EventTable;
@@ -19,6 +20,7 @@ pub struct Sideband {
     symbols: BTreeMap<u64, Record>,
     cgroups: BTreeMap<u64, Record>,
     processes: FxHashMap<i32, Process>,
+    dropped: u64,
 }
 
 impl Sideband {
@@ -42,10 +44,11 @@ impl Sideband {
     fn take(&mut self, record: RawRecord<'_>, whole: &[u8]) {
         match SideBand::parse(record) {
             Some(SideBand::Mmap(mapping)) if mapping.pid.0 == -1 => {
-                keep(&mut self.kernel, mapping.start.0, whole);
+                self.dropped += keep(&mut self.kernel, mapping.start.0, whole);
             }
             Some(SideBand::Mmap(mapping)) => {
-                self.processes.entry(mapping.pid.0).or_default().map(&mapping, whole.into());
+                let process = self.processes.entry(mapping.pid.0).or_default();
+                self.dropped += u64::from(process.map(&mapping, whole.into()));
             }
             Some(SideBand::Comm { pid, tid, exec, .. }) => {
                 let process = self.processes.entry(pid.0).or_default();
@@ -63,8 +66,10 @@ impl Sideband {
             Some(SideBand::Ksymbol { start, flags, .. }) if flags & REMOVED != 0 => {
                 self.symbols.remove(&start.0);
             }
-            Some(SideBand::Ksymbol { start, .. }) => keep(&mut self.symbols, start.0, whole),
-            Some(SideBand::Cgroup { id, .. }) => keep(&mut self.cgroups, id, whole),
+            Some(SideBand::Ksymbol { start, .. }) => {
+                self.dropped += keep(&mut self.symbols, start.0, whole);
+            }
+            Some(SideBand::Cgroup { id, .. }) => self.dropped += keep(&mut self.cgroups, id, whole),
             _ => {}
         }
     }
@@ -81,9 +86,14 @@ impl Sideband {
         self.processes.insert(task.pid.0, child);
     }
 
-    /// Forgets processes that are gone: the records of their ends may have been lost.
-    pub fn retain(&mut self, mut is_alive: impl FnMut(i32) -> bool) {
-        self.processes.retain(|pid, _| is_alive(*pid));
+    /// Forgets processes that have been gone for this time: the records of their ends may have been lost.
+    pub fn retain(&mut self, now_ns: u64, gone_ns: u64, mut is_alive: impl FnMut(i32) -> bool) {
+        self.processes.retain(|pid, process| process.is_kept(now_ns, gone_ns, is_alive(*pid)));
+    }
+
+    /// Mappings, cgroups and others that went, since there were too many of them.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
     }
 
     /// Number of processes.
@@ -93,18 +103,30 @@ impl Sideband {
 
     /// The state as records.
     pub fn write_to(&self, out: &mut Vec<u8>) {
+        self.write(out, |_| true);
+    }
+
+    /// The state as records, with the mappings of some processes alone.
+    pub(crate) fn write_of(&self, sampled: &Sampled, out: &mut Vec<u8>) {
+        self.write(out, |pid| sampled.has(pid));
+    }
+
+    fn write(&self, out: &mut Vec<u8>, has_mappings: impl Fn(i32) -> bool) {
         for records in [&self.kernel, &self.symbols, &self.cgroups] {
             records.values().for_each(|record| out.extend_from_slice(record));
         }
         for (pid, process) in &self.processes {
-            process.write_to(*pid, out);
+            process.write_to(*pid, has_mappings(*pid), out);
         }
     }
 }
 
-fn keep(records: &mut BTreeMap<u64, Record>, key: u64, whole: &[u8]) {
-    if records.len() >= KEPT_MAX && !records.contains_key(&key) {
+/// Gives the number of records that went, since there are too many.
+fn keep(records: &mut BTreeMap<u64, Record>, key: u64, whole: &[u8]) -> u64 {
+    let is_full = records.len() >= KEPT_MAX && !records.contains_key(&key);
+    if is_full {
         records.pop_first();
     }
     records.insert(key, whole.into());
+    u64::from(is_full)
 }

@@ -2,8 +2,12 @@
 
 use super::*;
 use proptest::prelude::*;
+use std::path::Path;
 use whit_perfdata::attr::{Attr, AttrFlags, SampleType};
+use whit_perfdata::feature::{Feature, Features};
+use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{RawRecord, SideBand, misc, record_type};
+use whit_perfdata::stream::StreamReader;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -143,6 +147,17 @@ fn a_mapping_takes_the_place_of_those_that_it_hides() {
 }
 
 #[test]
+fn mappings_that_are_too_many_are_counted() {
+    let mut window = window(1, 64 << 20);
+    for number in 0..17_000u64 {
+        window.push(&mmap(7, 0x1000 * (number + 1), 0x1000, "/a", number + 1), 0).unwrap();
+    }
+    window.forget_all();
+    assert_eq!(window.sideband().dropped(), 17_000 - 16_384);
+    assert_eq!(facts(&records(&window), 7).len(), 16_384);
+}
+
+#[test]
 fn records_count_in_the_order_of_their_times() {
     // The rings of two CPUs: the end of the process stands in front of its beginning.
     let mut window = window(1, 1 << 20);
@@ -167,6 +182,9 @@ fn short_processes_leave_nothing_behind() {
     window.forget_all();
     assert_eq!(window.sideband().processes(), 3);
     window.prune(|pid| pid != 50);
+    assert_eq!(window.sideband().processes(), 3, "the window may have samples of it");
+    window.push(&[], (1 << 40) + SECOND).unwrap();
+    window.prune(|pid| pid != 50);
     assert_eq!(window.sideband().processes(), 2);
 }
 
@@ -180,6 +198,80 @@ fn bytes_have_a_bound_whatever_the_time() {
     assert!(window.bytes() > 1 << 19);
 }
 
+fn written_since(window: &Window, from_s: u64) -> Vec<u8> {
+    let mut out = Vec::new();
+    window.write_since(from_s * SECOND, &mut out).unwrap();
+    out.split_off(head().len())
+}
+
+#[test]
+fn windows_of_one_stream_share_no_sample_and_need_no_other() {
+    let mut window = window(100, 1 << 20);
+    window.want_from(0);
+    let begin = [comm(7, "app", true, 1), mmap(7, 0x1000, 0x1000, "/app", 2), sample(3)];
+    window.push(&begin.concat(), 0).unwrap();
+    assert!(written_since(&window, 0).ends_with(&sample(3)));
+    // Both come within one second: the cut is exact all the same.
+    assert_eq!(window.want_from(SECOND / 2), Lost::default());
+    window.push(&sample(9), SECOND / 2).unwrap();
+    let mut second = Vec::new();
+    window.write_since(SECOND / 2, &mut second).unwrap();
+    let second = second.split_off(head().len());
+    assert!(second.ends_with(&sample(9)));
+    assert!(!second.windows(sample(3).len()).any(|it| it == sample(3)));
+    assert_eq!(facts(&second, 7), ["1000 /app", "7 app"]);
+}
+
+fn sample_of(pid: i32, time: u64) -> Vec<u8> {
+    record(record_type::SAMPLE, misc::USER, &trailer(pid, time))
+}
+
+#[test]
+fn mappings_are_those_of_processes_with_samples_and_of_their_parents() {
+    let mut window = window(100, 1 << 20);
+    window.want_from(0);
+    for pid in [7, 8, 9] {
+        let begin = [comm(pid, "app", true, 1), mmap(pid, 0x1000, 0x1000, "/app", 2)];
+        window.push(&begin.concat(), 0).unwrap();
+    }
+    window.push(&[sample_of(7, 3), sample_of(8, 4), sample_of(9, 5)].concat(), 0).unwrap();
+    window.want_from(SECOND);
+    window.push(&[fork(10, 8, 6), sample_of(7, 7), sample_of(10, 8)].concat(), SECOND).unwrap();
+    let written = |window: &Window| {
+        let now = written_since(window, 1);
+        [7, 8, 9].map(|pid| facts(&now, pid).len())
+    };
+    // Each process has its name.
+    assert_eq!(written(&window), [2, 2, 1]);
+    window.set_bounds(Bounds { keep_ns: SECOND, bytes_max: 1 << 20 });
+    window.forget_old(SECOND + SECOND / 2);
+    assert_eq!(window.begun_ns(), Some(SECOND));
+    assert_eq!(written(&window), [2, 2, 1]);
+    assert_eq!(facts(&records(&window), 9).len(), 2);
+}
+
+#[test]
+fn wanted_records_that_go_are_counted_in_the_recording() {
+    let mut window = window(100, 300 << 10);
+    window.want_from(0);
+    let record = sample(1).len() as u64;
+    let number = 400 * 1024 / record;
+    for time in 0..number {
+        window.push(&sample(time + 1), 0).unwrap();
+    }
+    let kept = window.bytes() as u64 / record;
+    let written = written_since(&window, 0);
+    let (first, _) = RawRecord::split(&written).unwrap();
+    assert_eq!(first.header.kind, record_type::LOST);
+    assert_eq!(first.body[8..16], (number - kept).to_le_bytes());
+    let lost = window.want_from(5 * SECOND);
+    assert_eq!((lost.records, lost.bytes), (number - kept, (number - kept) * record));
+    assert_eq!(lost.until, whit_types::TimestampNs(number - kept));
+    // Nobody wants them any more: their going is no loss.
+    window.forget_all();
+    assert_eq!(window.want_from(6 * SECOND), Lost::default());
+}
+
 #[test]
 fn damaged_streams_are_refused() {
     let bounds = Bounds { keep_ns: SECOND, bytes_max: 1 << 20 };
@@ -190,6 +282,124 @@ fn damaged_streams_are_refused() {
     let mut endless = window(1, 1 << 20);
     let formats = record(record_type::TRACING_DATA, 0, &u32::MAX.to_le_bytes());
     assert_eq!(endless.push(&formats, 0), Err(StreamError::HeadTooLarge));
+}
+
+/// The records of a file that is written from a moment on, and the recording.
+fn file_since(window: &Window, from_ns: u64) -> (Vec<u8>, Recording) {
+    let mut more = Features::default();
+    more.set_word(Feature::CLOCKID, 7);
+    let file = window.freeze(from_ns).write_file(tempfile::tempfile().unwrap(), &more).unwrap();
+    let recording = Recording::from_file(Path::new("dump"), file).unwrap();
+    let mut reader = StreamReader::new(recording.streams[0].clone());
+    let (mut block, mut all) = (Vec::new(), Vec::new());
+    while reader.next_block(&mut block).unwrap().is_some() {
+        all.extend_from_slice(&block);
+    }
+    (all, recording)
+}
+
+#[test]
+fn a_frozen_window_stays_while_the_stream_goes_on() {
+    let mut window = window(10, 1 << 20);
+    let begin = [comm(7, "app", true, 1), mmap(7, 0x1000, 0x1000, "/app", 2), sample(3)];
+    assert_eq!(window.freeze(0).whole_since_ns(), None);
+    window.push(&begin.concat(), 0).unwrap();
+    let frozen = window.freeze(0);
+    assert_eq!(frozen.whole_since_ns(), Some(0));
+    window.push(&sample(9), 0).unwrap();
+    assert!(records(&window).ends_with(&sample(9)));
+    window.forget_all();
+    let file = frozen.write_file(std::io::Cursor::new(Vec::new()), &Features::default()).unwrap();
+    let bytes = file.into_inner();
+    assert!(bytes.windows(begin.concat().len()).any(|it| it == begin.concat()));
+    assert!(!bytes.windows(sample(9).len()).any(|it| it == sample(9)));
+    assert_eq!(frozen.bytes(), begin.concat().len());
+}
+
+#[test]
+fn a_dump_has_the_last_seconds_and_the_names_of_all_that_ran_in_them() {
+    let mut window = window(100, 1 << 20);
+    // This process ends before its last sample is written.
+    let begin = [comm(7, "app", true, 1), mmap(7, 0x1000, 0x1000, "/app", 2), sample(3)];
+    window.push(&begin.concat(), 0).unwrap();
+    window.push(&[exit(6, 4), sample(5)].concat(), 2 * SECOND).unwrap();
+    window.push(&[sample(6), exit(7, 7)].concat(), 4 * SECOND).unwrap();
+    let since = window.freeze(3 * SECOND).whole_since_ns();
+    assert_eq!(since, Some(2 * SECOND));
+    let (records, recording) = file_since(&window, 3 * SECOND);
+    assert_eq!(facts(&records, 7), ["1000 /app", "7 app"]);
+    // The second piece may have records of any time up to the third one's beginning.
+    let has = |time: u64| records.windows(sample(time).len()).any(|it| it == sample(time));
+    assert_eq!([has(3), has(5), has(6)], [false, true, true]);
+    assert_eq!(recording.events.len(), 1);
+    assert_eq!(recording.features.word(Feature::CLOCKID), Some(7));
+    assert!(recording.warnings.is_empty(), "{:?}", recording.warnings);
+    let (all, _) = file_since(&window, 0);
+    assert!(all.len() > records.len());
+}
+
+#[test]
+fn the_time_before_the_first_sample_is_not_covered() {
+    let mut window = window(100, 1 << 20);
+    window.push(&comm(7, "app", true, 1), 0).unwrap();
+    assert_eq!(window.freeze(0).whole_since_ns(), None);
+    window.push(&sample(3), SECOND / 2).unwrap();
+    assert_eq!(window.freeze(0).whole_since_ns(), Some(SECOND / 2));
+}
+
+#[test]
+fn compressed_windows_hold_more_and_write_the_same() {
+    let mut plain = window(100, 1 << 20);
+    let mut small = window(100, 1 << 20);
+    small.compress().unwrap();
+    let begin = [comm(7, "app", true, 1), mmap(7, 0x1000, 0x1000, "/app", 2)].concat();
+    for window in [&mut plain, &mut small] {
+        window.push(&begin, 0).unwrap();
+        for time in 0..60_000 {
+            window.push(&sample(100 + time), 0).unwrap();
+        }
+    }
+    assert!(plain.begun_ns().is_some() && small.bytes() < plain.bytes() / 2);
+    // The plain one had to let some go.
+    assert!(!facts(&records(&plain), 7).is_empty());
+    let (all, recording) = file_since(&small, 0);
+    let wanted: Vec<u8> = (0..60_000).flat_map(|time| sample(100 + time)).collect();
+    assert!(all == [begin, wanted].concat(), "{} bytes", all.len());
+    assert!(recording.features.compressed().is_some());
+    let mut pipe = Vec::new();
+    small.write_to(&mut pipe).unwrap();
+    let mut file = tempfile::tempfile().unwrap();
+    std::io::Write::write_all(&mut file, &pipe).unwrap();
+    let recording = Recording::from_file(Path::new("pipe"), file).unwrap();
+    assert!(recording.features.compressed().is_some() && recording.warnings.is_empty());
+}
+
+#[test]
+fn losses_of_compressed_windows_are_counted_by_record() {
+    let mut window = window(100, 20 << 10);
+    window.compress().unwrap();
+    window.want_from(0);
+    for time in 0..100_000 {
+        window.push(&sample(time + 1), 0).unwrap();
+    }
+    let written = written_since(&window, 0);
+    let (_, behind) = RawRecord::split(&written).unwrap();
+    let kept = crate::compress::decoded(behind).unwrap();
+    let lost = window.want_from(5 * SECOND);
+    assert_eq!(lost.records, 100_000 - (kept.len() / sample(1).len()) as u64);
+    assert_eq!(lost.until, whit_types::TimestampNs(lost.records));
+}
+
+#[test]
+fn marks_say_which_order_was_carried_out() {
+    let mut window = window(10, 1 << 20);
+    let mark = whit_perfdata::encode::finished_round();
+    window.push(&mark, 0).unwrap();
+    assert_eq!((window.has_rounds(), window.drained()), (true, None));
+    window.push(&whit_perfdata::encode::finished_round_of(7), 0).unwrap();
+    window.push(&mark, 0).unwrap();
+    assert_eq!(window.drained(), Some(7));
+    assert_eq!(window.bytes(), 0);
 }
 
 proptest! {

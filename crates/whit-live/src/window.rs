@@ -1,13 +1,21 @@
 //! The records of the last while.
 
+use crate::compress::{Compressor, decoded};
+use crate::frozen::Frozen;
+use crate::piece::Piece;
+use crate::sampled::Sampled;
 use crate::sideband::Sideband;
 use std::collections::VecDeque;
 use std::io::{self, Write};
+use std::sync::Arc;
+use whit_perfdata::encode::RecordEncoder;
 use whit_perfdata::event_table::EventTable;
 use whit_perfdata::feature::EventDesc;
 use whit_perfdata::header::PIPE_HEADER_SIZE_BYTES;
 use whit_perfdata::reader::event_of_attr_record;
 use whit_perfdata::record::{HEADER_SIZE_BYTES, RawRecord, RecordHeader, record_type};
+use whit_perfdata::sample::SampleId;
+use whit_types::TimestampNs;
 
 /// Bytes that describe the recording: events, features, formats of tracepoints.
 const HEAD_BYTES_MAX: usize = 64 << 20;
@@ -24,6 +32,17 @@ pub struct Bounds {
     pub bytes_max: usize,
 }
 
+/// Records that went although somebody still wanted them ([`Window::want_from`]).
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Lost {
+    /// Records that later samples need no more.
+    pub records: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// The time of the last one.
+    pub until: TimestampNs,
+}
+
 /// Why a stream cannot be read on.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum StreamError {
@@ -38,12 +57,6 @@ pub enum StreamError {
     HeadTooLarge,
 }
 
-#[derive(Debug)]
-struct Piece {
-    begun_ns: u64,
-    bytes: Vec<u8>,
-}
-
 /// The records of the last while of a stream.
 #[derive(Debug)]
 pub struct Window {
@@ -55,10 +68,19 @@ pub struct Window {
     table: EventTable,
     has_samples: bool,
     has_rounds: bool,
+    drained: Option<u64>,
+    /// When the first sample came: records of processes that exist come before.
+    sampled_since_ns: Option<u64>,
+    /// The time of the last call.
+    now_ns: u64,
     /// The state at the beginning of the first piece.
     base: Sideband,
-    pieces: VecDeque<Piece>,
+    /// Somebody else may hold a piece: then it is whole.
+    pieces: VecDeque<Arc<Piece>>,
     bytes: usize,
+    wanted_from_ns: Option<u64>,
+    lost: Lost,
+    compressor: Option<Compressor>,
 }
 
 impl Window {
@@ -72,9 +94,15 @@ impl Window {
             table: EventTable::new(&[]),
             has_samples: false,
             has_rounds: false,
+            drained: None,
+            sampled_since_ns: None,
+            now_ns: 0,
             base: Sideband::default(),
             pieces: VecDeque::new(),
             bytes: 0,
+            wanted_from_ns: None,
+            lost: Lost::default(),
+            compressor: None,
         }
     }
 
@@ -116,12 +144,17 @@ impl Window {
         let Some((record, _)) = RawRecord::split(whole) else { return Ok(()) };
         match record.header.kind {
             kind if kind < record_type::USER_START => {
-                self.has_samples |= kind == record_type::SAMPLE;
-                self.keep(whole, now_ns);
+                if kind == record_type::SAMPLE {
+                    self.has_samples = true;
+                    self.sampled_since_ns.get_or_insert(now_ns);
+                }
+                self.keep(record, whole, now_ns);
                 Ok(())
             }
             record_type::FINISHED_ROUND => {
                 self.has_rounds = true;
+                let number = record.body.first_chunk().map(|number| u64::from_le_bytes(*number));
+                self.drained = number.or(self.drained);
                 Ok(())
             }
             record_type::FINISHED_INIT => Ok(()),
@@ -141,23 +174,62 @@ impl Window {
         }
     }
 
-    fn keep(&mut self, whole: &[u8], now_ns: u64) {
-        let is_open = |piece: &Piece| {
-            piece.bytes.len() < PIECE_BYTES && now_ns.saturating_sub(piece.begun_ns) < PIECE_NS
+    fn keep(&mut self, record: RawRecord<'_>, whole: &[u8], now_ns: u64) {
+        let wanted_from_ns = self.wanted_from_ns;
+        let is_open = |piece: &Arc<Piece>| {
+            Arc::strong_count(piece) == 1
+                && piece.bytes.len() < PIECE_BYTES
+                && now_ns.saturating_sub(piece.begun_ns) < PIECE_NS
+                && wanted_from_ns.is_none_or(|from_ns| piece.begun_ns >= from_ns)
         };
         if !self.pieces.back().is_some_and(is_open) {
-            self.pieces.push_back(Piece { begun_ns: now_ns, bytes: Vec::new() });
+            self.close_last();
+            self.pieces.push_back(Arc::new(Piece { begun_ns: now_ns, ..Piece::default() }));
         }
-        if let Some(piece) = self.pieces.back_mut() {
+        if let Some(piece) = self.pieces.back_mut().and_then(Arc::get_mut) {
             piece.bytes.extend_from_slice(whole);
             self.bytes += whole.len();
+            match record.header.kind {
+                record_type::SAMPLE => piece.sampled.add_sample(record, &self.table),
+                record_type::FORK => piece.parents.add_parent(record),
+                _ => {}
+            }
+            if is_needed_later(record.header.kind) {
+                piece.sideband.extend_from_slice(whole);
+            }
         }
+    }
+
+    /// A piece to which nothing is added any more.
+    fn close_last(&mut self) {
+        let Some(compressor) = &mut self.compressor else { return };
+        let Some(piece) = self.pieces.back_mut().and_then(Arc::get_mut) else { return };
+        // Where zstd has no memory, the records stay as they are.
+        let Ok(small) = compressor.records(&piece.bytes) else { return };
+        self.bytes -= piece.bytes.len() - small.len();
+        piece.compressed_from = Some(piece.bytes.len());
+        piece.bytes = small.into_boxed_slice().into_vec();
+    }
+
+    /// Compresses records from now on, when they stand in a piece that is closed.
+    ///
+    /// # Errors
+    /// zstd has no memory.
+    pub fn compress(&mut self) -> io::Result<()> {
+        self.compressor = Some(Compressor::new()?);
+        Ok(())
+    }
+
+    /// Keeps another number of records from now on.
+    pub fn set_bounds(&mut self, bounds: Bounds) {
+        self.bounds = bounds;
     }
 
     /// Lets records go that are too old or too many.
     pub fn forget_old(&mut self, now_ns: u64) {
+        self.now_ns = self.now_ns.max(now_ns);
         let keep_ns = self.bounds.keep_ns;
-        let is_old = |piece: &Piece| now_ns.saturating_sub(piece.begun_ns) >= keep_ns;
+        let is_old = |piece: &Arc<Piece>| now_ns.saturating_sub(piece.begun_ns) >= keep_ns;
         while self.bytes > self.bounds.bytes_max || self.pieces.front().is_some_and(is_old) {
             if !self.forget_first() {
                 return;
@@ -173,13 +245,73 @@ impl Window {
     fn forget_first(&mut self) -> bool {
         let Some(piece) = self.pieces.pop_front() else { return false };
         self.bytes -= piece.bytes.len();
-        self.base.apply(&piece.bytes, &self.table);
+        if self.wanted_from_ns.is_some_and(|from_ns| piece.begun_ns >= from_ns) {
+            match piece.compressed_from {
+                None => self.count_lost(&piece.bytes),
+                // It was made here: it can be unpacked.
+                Some(_) => self.count_lost(&decoded(&piece.bytes).unwrap_or_default()),
+            }
+        }
+        self.base.apply(&piece.sideband, &self.table);
         true
     }
 
-    /// Forgets processes that are gone by now.
+    fn count_lost(&mut self, bytes: &[u8]) {
+        for (record, whole) in records(bytes) {
+            if is_needed_later(record.header.kind) {
+                continue;
+            }
+            let time = match record.header.kind {
+                record_type::SAMPLE => {
+                    let event = self.table.event_of_sample(record.body);
+                    let layout = event.and_then(|event| self.table.layout(event));
+                    layout.and_then(|layout| layout.sample_time(record.body))
+                }
+                _ => self.table.parse_id_trailer(record.body).time,
+            };
+            self.lost.until = self.lost.until.max(time.unwrap_or_default());
+            self.lost.records += 1;
+            self.lost.bytes += whole.len() as u64;
+        }
+    }
+
+    /// Somebody will write the records that came from this time on ([`Window::write_since`]). Gives the losses since
+    /// the call before.
+    pub fn want_from(&mut self, from_ns: u64) -> Lost {
+        self.wanted_from_ns = Some(from_ns);
+        std::mem::take(&mut self.lost)
+    }
+
+    /// Forgets processes that are gone, and were gone at a call that is older than the window: no sample that is kept is
+    /// one of theirs.
     pub fn prune(&mut self, is_alive: impl FnMut(i32) -> bool) {
-        self.base.retain(is_alive);
+        self.base.retain(self.now_ns, self.bounds.keep_ns, is_alive);
+    }
+
+    /// The number of the last order to empty all rings that the recorder has carried out.
+    pub fn drained(&self) -> Option<u64> {
+        self.drained
+    }
+
+    /// The records from this time on, to be written while the stream goes on.
+    pub fn freeze(&self, from_ns: u64) -> Frozen {
+        // All records of a piece came before the next one began.
+        let is_older = |next: &&Arc<Piece>| next.begun_ns < from_ns;
+        let older = self.pieces.iter().skip(1).take_while(is_older).count();
+        self.frozen(older)
+    }
+
+    /// Only the sideband of so many pieces is wanted.
+    fn frozen(&self, older: usize) -> Frozen {
+        Frozen {
+            lost: Vec::new(),
+            sampled: None,
+            sampled_since_ns: self.sampled_since_ns,
+            head: self.head.clone(),
+            base: self.base.clone(),
+            older: self.pieces.iter().take(older).cloned().collect(),
+            pieces: self.pieces.iter().skip(older).cloned().collect(),
+        }
     }
 
     /// When the first of its records came.
@@ -212,12 +344,53 @@ impl Window {
     /// # Errors
     /// Those of `out`.
     pub fn write_to(&self, out: &mut impl Write) -> io::Result<()> {
-        out.write_all(&self.head)?;
-        let mut state = Vec::new();
-        self.base.write_to(&mut state);
-        out.write_all(&state)?;
-        self.pieces.iter().try_for_each(|piece| out.write_all(&piece.bytes))
+        self.frozen(0).write_to(out)
     }
+
+    /// Writes a recording of the records that came from this time on. From those before, it has only the
+    /// records that later samples need. A record in front says how many were lost.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write_since(&self, from_ns: u64, out: &mut impl Write) -> io::Result<()> {
+        self.freeze_since(from_ns).write_to(out)
+    }
+
+    /// The records that [`Window::write_since`] writes, to be written while the stream goes on.
+    pub fn freeze_since(&self, from_ns: u64) -> Frozen {
+        let older = self.pieces.iter().take_while(|piece| piece.begun_ns < from_ns).count();
+        let mut lost = Vec::new();
+        self.write_lost(&mut lost);
+        // The processes of the samples that are wanted, and the parents of those that began meanwhile.
+        let mut sampled = Sampled::default();
+        self.pieces.iter().for_each(|piece| sampled.merge(&piece.parents));
+        self.pieces.iter().skip(older).for_each(|piece| sampled.merge(&piece.sampled));
+        Frozen { lost, sampled: Some(sampled), ..self.frozen(older) }
+    }
+
+    fn write_lost(&self, out: &mut Vec<u8>) {
+        let Some(layout) = self.table.layout(0).filter(|_| self.lost.records > 0) else { return };
+        let event = self.events.first().and_then(|event| event.ids.first().copied()).unwrap_or(0);
+        let id = SampleId { time: Some(self.lost.until), id: Some(event), ..SampleId::default() };
+        RecordEncoder::new(*layout).lost(out, event, self.lost.records, None, id);
+    }
+}
+
+/// Whether later samples are looked up in records of this type.
+fn is_needed_later(kind: u32) -> bool {
+    use record_type as r;
+    matches!(kind, r::MMAP | r::MMAP2 | r::COMM | r::FORK | r::EXIT | r::KSYMBOL | r::CGROUP)
+}
+
+/// Whole records, each with its bytes.
+fn records(bytes: &[u8]) -> impl Iterator<Item = (RawRecord<'_>, &[u8])> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        let (record, behind) = RawRecord::split(rest)?;
+        let whole = &rest[..rest.len() - behind.len()];
+        rest = behind;
+        Some((record, whole))
+    })
 }
 
 /// The size of the first record with its payload; `None` where its end is still to come.

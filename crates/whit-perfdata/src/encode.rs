@@ -204,6 +204,17 @@ pub fn finished_round() -> [u8; HEADER_SIZE_BYTES] {
     RecordHeader { kind: record_type::FINISHED_ROUND, misc: 0, size_bytes }.to_bytes()
 }
 
+/// The same, with the number of the order to empty all rings that this round carried out: the records of that moment stand
+/// in front of it.
+pub fn finished_round_of(number: u64) -> [u8; HEADER_SIZE_BYTES + 8] {
+    let size_bytes = (HEADER_SIZE_BYTES + 8) as u16;
+    let header = RecordHeader { kind: record_type::FINISHED_ROUND, misc: 0, size_bytes };
+    let mut out = [0; HEADER_SIZE_BYTES + 8];
+    out[..HEADER_SIZE_BYTES].copy_from_slice(&header.to_bytes());
+    out[HEADER_SIZE_BYTES..].copy_from_slice(&number.to_le_bytes());
+    out
+}
+
 /// FINISHED_INIT: the synthesized records of existing processes are complete.
 pub fn finished_init() -> [u8; HEADER_SIZE_BYTES] {
     let size_bytes = HEADER_SIZE_BYTES as u16;

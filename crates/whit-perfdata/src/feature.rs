@@ -67,6 +67,8 @@ impl Feature {
     pub const WHIT_NAMES: Feature = Feature(229);
     /// The settings by which the recorder kept its cost within a budget.
     pub const WHIT_BUDGET: Feature = Feature(230);
+    /// The event for which the last while of a longer recording was written.
+    pub const WHIT_TRIGGER: Feature = Feature(231);
 }
 
 /// An event as a recording describes it.

@@ -45,6 +45,7 @@ pub mod budget;
 mod bytes;
 pub mod chained;
 pub mod deferred;
+pub mod dump_cause;
 pub mod dump_rest;
 pub mod encode;
 pub mod event_table;

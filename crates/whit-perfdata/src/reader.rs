@@ -4,7 +4,7 @@ mod defect;
 mod pipe;
 
 pub use defect::RecordingDefect;
-pub use pipe::event_of_attr_record;
+pub use pipe::{event_of_attr_record, pipe_head};
 
 use crate::attr::{Attr, pmu_type};
 use crate::bytes::Cursor;

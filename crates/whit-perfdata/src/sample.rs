@@ -287,6 +287,15 @@ impl SampleLayout {
         u64_at(body, self.time_offset?).map(TimestampNs)
     }
 
+    /// The process of a sample, without decoding the rest.
+    #[inline]
+    pub fn sample_pid(&self, body: &[u8]) -> Option<Pid> {
+        let has = |field| usize::from(self.has(field));
+        let at = 8 * (has(SampleType::IDENTIFIER) + has(SampleType::IP));
+        let word = u64_at(body, at).filter(|_| self.has(SampleType::TID))?;
+        Some(Pid(word as u32 as i32))
+    }
+
     /// The CPU on which a sample was taken, without decoding the rest.
     #[inline]
     pub fn sample_cpu(&self, body: &[u8]) -> Option<CpuId> {

@@ -163,6 +163,7 @@ fn warnings(
 pub(crate) fn scan_warnings(recording: &Recording, prepared: &Prepared) -> Vec<Warning> {
     let scan = &prepared.scan;
     let mut warnings: Vec<_> = recording.warnings.iter().cloned().map(Warning::Recording).collect();
+    warnings.extend(recording.features.dump_cause().map(Warning::DumpOf));
     warnings.extend(nobody_ran(recording));
     warnings.extend(scan.warnings.iter().cloned());
     warnings.extend(scan.orphan_samples.left_out().map(Warning::OrphanSamples));

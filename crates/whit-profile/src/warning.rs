@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 pub use whit_perfdata::budget::Reduction;
+use whit_perfdata::dump_cause::DumpCause;
 pub use whit_perfdata::names::NamesDefect;
 use whit_perfdata::reader::RecordingDefect;
 use whit_perfdata::stream::{Missing, StreamError};
@@ -42,6 +43,8 @@ pub enum Warning {
     TraceFormats(TracingDataError),
     /// The recorder kept its cost within a budget, and recorded less than was asked for.
     Reduced(Reduction),
+    /// The recording is the last while of a longer one, written for an event.
+    DumpOf(DumpCause),
     /// No recorded thread ran while it was recorded.
     NobodyRan {
         /// Recorded threads.

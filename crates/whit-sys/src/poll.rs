@@ -53,6 +53,12 @@ impl Poller {
         epoll::add(&self.epoll, fd, epoll::EventData::new_u64(token), epoll::EventFlags::empty())
     }
 
+    /// Waits for an exceptional condition of `fd`, as files of stalls have it (`EPOLLPRI`), and for its end.
+    /// `Errno::PERM` where a file has no such conditions: ordinary files.
+    pub fn add_priority(&self, fd: impl AsFd, token: u64) -> Result<(), Errno> {
+        epoll::add(&self.epoll, fd, epoll::EventData::new_u64(token), epoll::EventFlags::PRI)
+    }
+
     /// Waits for `fd` no longer.
     pub fn remove(&self, fd: impl AsFd) -> Result<(), Errno> {
         epoll::delete(&self.epoll, fd)
@@ -156,6 +162,17 @@ mod tests {
         assert!(poller.wait(None).unwrap()[0].hung_up);
         poller.remove(&read).unwrap();
         assert_eq!(poller.wait(Some(Duration::ZERO)).unwrap(), []);
+    }
+
+    #[test]
+    fn a_wait_for_conditions_ignores_input_and_refuses_ordinary_files() {
+        let (read, write) = rustix::pipe::pipe().unwrap();
+        let mut poller = Poller::new().unwrap();
+        poller.add_priority(&read, 1).unwrap();
+        rustix::io::write(&write, b"input").unwrap();
+        assert_eq!(poller.wait(Some(Duration::ZERO)).unwrap(), []);
+        let file = tempfile::tempfile().unwrap();
+        assert_eq!(poller.add_priority(&file, 2), Err(Errno::PERM));
     }
 
     #[test]

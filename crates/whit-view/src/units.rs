@@ -1,6 +1,6 @@
 //! Numbers as people read them.
 
-use whit_types::ByteSize;
+use whit_types::{ByteSize, civil};
 
 /// A count cut to thousands as perf's header has it: `234 `, `2K`, `5M`.
 pub(crate) fn thousands(mut value: u64) -> (u64, char) {
@@ -47,6 +47,21 @@ pub(crate) fn counted(count: u64, singular: &str) -> String {
     format!("{count} {singular}{}", if count == 1 { "" } else { "s" })
 }
 
+/// A date as `ctime` prints it, in UTC: the time zone of the recording is not in it.
+pub(crate) fn date(epoch_s: u64) -> String {
+    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let days = epoch_s / 86_400;
+    let (year, month, day) = civil(days);
+    let (hour, minute, second) = (epoch_s / 3600 % 24, epoch_s / 60 % 60, epoch_s % 60);
+    format!(
+        "{} {} {day:>2} {hour:02}:{minute:02}:{second:02} {year} UTC",
+        DAYS[(days % 7) as usize],
+        MONTHS[month as usize],
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -73,5 +88,14 @@ mod tests {
             (counted(1, "sample"), counted(0, "sample")),
             ("1 sample".into(), "0 samples".into())
         );
+    }
+
+    #[test]
+    fn dates_are_those_of_date_u() {
+        assert_eq!(date(0), "Thu Jan  1 00:00:00 1970 UTC");
+        assert_eq!(date(951_782_400), "Tue Feb 29 00:00:00 2000 UTC");
+        assert_eq!(date(1_709_251_199), "Thu Feb 29 23:59:59 2024 UTC");
+        assert_eq!(date(4_107_542_400), "Mon Mar  1 00:00:00 2100 UTC");
+        assert_eq!(date(1_795_291_532), "Sat Nov 21 20:05:32 2026 UTC");
     }
 }

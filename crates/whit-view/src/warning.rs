@@ -1,5 +1,7 @@
 //! The wording of warnings, one line each.
 
+use crate::units::date;
+use whit_perfdata::dump_cause::DumpCause;
 use whit_perfdata::ledger::nobody_ran_text;
 use whit_perfdata::stream::Missing;
 use whit_profile::warning::{LeftOut, NotFetched, Warning};
@@ -26,6 +28,7 @@ fn line(warning: &Warning) -> String {
             path.display()
         ),
         Warning::Reduced(reduction) => reduction.to_string(),
+        Warning::DumpOf(cause) => dump_of(cause),
         Warning::NobodyRan { threads, has_stacks } => nobody_ran_text(*threads, "PID", *has_stacks),
         Warning::OrphanSamples(left_out) => {
             skipped("samples that belong to no event of the recording", left_out)
@@ -184,6 +187,22 @@ fn line(warning: &Warning) -> String {
 /// The option as most people need it.
 const DEBUGINFOD_EXAMPLE: &str = "--debuginfod=https://debuginfod.elfutils.org";
 
+fn dump_of(cause: &DumpCause) -> String {
+    let DumpCause { kind, detail, wall_clock_ns, wanted_ns, covered_ns } = cause;
+    let seconds = |ns: &u64| format!("{:.1} s", *ns as f64 / 1e9);
+    let is_short = covered_ns < wanted_ns;
+    let wanted = if is_short {
+        format!(", of {} that were wanted,", seconds(wanted_ns))
+    } else {
+        String::new()
+    };
+    let at = date(wall_clock_ns / 1_000_000_000);
+    format!(
+        "this is a dump: the last {}{wanted} of a recording. Triggered by {kind} at {at}: {detail}",
+        seconds(covered_ns)
+    )
+}
+
 fn not_fetched(reason: &NotFetched) -> String {
     match reason {
         NotFetched::NoProgram { path } => format!(
@@ -223,6 +242,24 @@ mod tests {
         let cut = |processes| text(&Warning::MapsCut { first: Pid(7), processes });
         assert!(cut(1).starts_with("mappings of process 7 are missing: "), "{}", cut(1));
         assert!(cut(2).starts_with("mappings of process 7 and 1 more are missing: "), "{}", cut(2));
+    }
+
+    #[test]
+    fn a_dump_names_its_event_and_the_time_that_it_has() {
+        let mut cause = DumpCause {
+            kind: "latency".to_owned(),
+            detail: "latency:shop:250ms, took 251ms".to_owned(),
+            wall_clock_ns: 1_795_291_532_000_000_007,
+            wanted_ns: 10_000_000_000,
+            covered_ns: 10_240_000_000,
+        };
+        assert_eq!(
+            text(&Warning::DumpOf(cause.clone())),
+            "this is a dump: the last 10.2 s of a recording. Triggered by latency at Sat Nov 21 20:05:32 2026 UTC: latency:shop:250ms, took 251ms"
+        );
+        cause.covered_ns = 4_000_000_000;
+        let short = text(&Warning::DumpOf(cause));
+        assert!(short.contains("the last 4.0 s, of 10.0 s that were wanted, of a"), "{short}");
     }
 
     #[test]

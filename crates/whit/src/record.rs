@@ -212,7 +212,7 @@ pub(crate) struct RecordArgs {
           value_parser = parse::delay, help_heading = heading::TIME)]
     delay: Option<Start>,
     /// Read commands from a channel: fd:CTL[,ACK] or fifo:CTL[,ACK]. Commands: enable [EVENT], disable
-    /// [EVENT], evlist [-v|-g|-F], snapshot, stop, ping
+    /// [EVENT], evlist [-v|-g|-F], snapshot, drain [N], stop, ping
     #[arg(long, value_name = "CHANNEL", help_heading = heading::TIME)]
     control: Option<ControlSpec>,
     /// Clock of the time stamps: monotonic_raw, monotonic, realtime, boottime, tai

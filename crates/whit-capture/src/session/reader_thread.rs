@@ -74,6 +74,8 @@ pub(super) enum Order {
     Write(Vec<u8>),
     /// Take the records of the rings that are overwritten.
     Snapshot(Sender<()>),
+    /// Empty all rings into the stream, and mark the place with this number.
+    Empty(u64, Sender<()>),
 }
 
 /// State that all readers share.
@@ -200,11 +202,26 @@ impl ReaderThread {
                 let _ = reply.send(share);
             }
             Order::Write(records) => self.sink.records(&records)?,
+            Order::Empty(number, reply) => {
+                self.empty_rings(number, shared)?;
+                let _ = reply.send(());
+            }
             Order::Snapshot(reply) => {
                 self.reader.ring_drainer.snapshot(&mut self.sink, &shared.events)?;
                 let _ = reply.send(());
             }
         }
+        Ok(())
+    }
+
+    /// Empties the rings, and waits until their records are written.
+    fn empty_rings(&mut self, number: u64, shared: &Shared) -> Result<(), DrainError> {
+        let drainer = &mut self.reader.ring_drainer;
+        drainer.pass(&mut self.sink, Pass::Everything)?;
+        drainer.snapshot(&mut self.sink, &shared.events)?;
+        drainer.mark(number, &mut self.sink)?;
+        self.sink.finish()?;
+        self.report_size(shared);
         Ok(())
     }
 

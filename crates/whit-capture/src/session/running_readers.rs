@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 use whit_sys::scheduling;
 
@@ -67,9 +67,19 @@ impl RunningReaders {
 
     /// Has the rings that are overwritten read, and waits until they are.
     pub(super) fn snapshot(&self) {
+        self.order_and_wait(Order::Snapshot);
+    }
+
+    /// Has all rings emptied, and waits until their records are in the output. The number marks the place where one
+    /// reader writes it all.
+    pub(super) fn empty_rings(&self, number: u64) {
+        self.order_and_wait(|reply| Order::Empty(number, reply));
+    }
+
+    fn order_and_wait(&self, order: impl Fn(Sender<()>) -> Order) {
         let order = |reader: &RunningDrainer| {
             let (reply, done) = channel();
-            reader.order(Order::Snapshot(reply));
+            reader.order(order(reply));
             done
         };
         let replies: Vec<_> = self.running.iter().map(order).collect();

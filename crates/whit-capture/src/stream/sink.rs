@@ -102,6 +102,11 @@ impl StreamSink {
         self.take(ScannedRecords::mark(&encode::finished_round()))
     }
 
+    /// The same for a round that was asked for by this number.
+    pub fn round_of(&mut self, number: u64) -> Result<(), SinkError> {
+        self.take(ScannedRecords::mark(&encode::finished_round_of(number)))
+    }
+
     /// Starts to write the buffered records, without waiting for the disk.
     pub fn flush(&mut self) -> Result<(), SinkError> {
         self.buffered.as_mut().map_or(Ok(()), |buffered| buffered.submit(&mut self.out))

@@ -3,7 +3,7 @@
 use super::{Form, MAX_EVENTS, MAX_FEATURES_SIZE_BYTES, OpenError, Opener, Recording};
 use crate::attr::Attr;
 use crate::bytes::Cursor;
-use crate::feature::{EventDesc, Feature};
+use crate::feature::{EventDesc, Feature, Features};
 use crate::header::{PIPE_HEADER_SIZE_BYTES, Section};
 use crate::record::{RawRecord, record_type};
 use std::collections::HashMap;
@@ -20,7 +20,7 @@ impl Opener<'_> {
             size_bytes: self.size_bytes - PIPE_HEADER_SIZE_BYTES as u64,
         };
         let mut recording = self.recording(Form::Pipe, data);
-        let mut head = PipeHead { room_bytes: MAX_FEATURES_SIZE_BYTES, names: HashMap::new() };
+        let mut head = PipeHead::new();
         let mut window = Window { start: data.offset, bytes: Vec::new() };
         let mut offset = data.offset;
         while let Some(record) = self.record_at(offset, &mut window)? {
@@ -40,7 +40,7 @@ impl Opener<'_> {
                     payload_bytes = Cursor::new(record.body).u64().unwrap_or(0);
                 }
                 record_type::SAMPLE | record_type::COMPRESSED | record_type::COMPRESSED2 => break,
-                _ => head.absorb(record, &mut recording),
+                _ => head.absorb(record, &mut recording.events, &mut recording.features),
             }
             offset = behind.saturating_add(payload_bytes);
         }
@@ -85,24 +85,33 @@ struct PipeHead {
 }
 
 impl PipeHead {
+    fn new() -> PipeHead {
+        PipeHead { room_bytes: MAX_FEATURES_SIZE_BYTES, names: HashMap::new() }
+    }
+
     /// Takes up a record that describes the recording. Other records change nothing.
-    fn absorb(&mut self, record: RawRecord<'_>, recording: &mut Recording) {
+    fn absorb(
+        &mut self,
+        record: RawRecord<'_>,
+        events: &mut Vec<EventDesc>,
+        features: &mut Features,
+    ) {
         let size_bytes = u64::from(record.header.size_bytes);
         match record.header.kind {
-            record_type::HEADER_ATTR if recording.events.len() as u64 <= MAX_EVENTS => {
-                recording.events.extend(event_of_attr_record(record.body));
+            record_type::HEADER_ATTR if events.len() as u64 <= MAX_EVENTS => {
+                events.extend(event_of_attr_record(record.body));
             }
             record_type::FEATURE => {
                 let mut c = Cursor::new(record.body);
                 if let Some(feature) = c.u64().and_then(|number| u8::try_from(number).ok()) {
-                    recording.features.set(Feature(feature), c.rest().to_vec());
+                    features.set(Feature(feature), c.rest().to_vec());
                 }
             }
             record_type::BUILD_ID if size_bytes <= self.room_bytes => {
                 self.room_bytes -= size_bytes;
                 let mut whole = record.header.to_bytes().to_vec();
                 whole.extend(record.body);
-                recording.features.append(Feature::BUILD_ID, &whole);
+                features.append(Feature::BUILD_ID, &whole);
             }
             record_type::EVENT_UPDATE => self.update_event(record.body),
             _ => {}
@@ -137,6 +146,28 @@ impl Window {
     fn at(&self, offset: u64) -> Option<&[u8]> {
         self.bytes.get(usize::try_from(offset.checked_sub(self.start)?).ok()?..)
     }
+}
+
+/// Events and features at the front of a stream, which is in memory.
+pub fn pipe_head(stream: &[u8]) -> (Vec<EventDesc>, Features) {
+    let (mut events, mut features) = (Vec::new(), Features::default());
+    let mut head = PipeHead::new();
+    let mut rest = stream.get(PIPE_HEADER_SIZE_BYTES..).unwrap_or_default();
+    while let Some((record, behind)) = RawRecord::split(rest) {
+        rest = behind;
+        match record.header.kind {
+            record_type::SAMPLE | record_type::COMPRESSED | record_type::COMPRESSED2 => break,
+            record_type::TRACING_DATA => {
+                let size_bytes = Cursor::new(record.body).u32().unwrap_or(0) as usize;
+                let Some((bytes, behind)) = rest.split_at_checked(size_bytes) else { break };
+                features.set(Feature::TRACING_DATA, bytes.to_vec());
+                rest = behind;
+            }
+            _ => head.absorb(record, &mut events, &mut features),
+        }
+    }
+    head.name_events(&mut events);
+    (events, features)
 }
 
 /// The event that a HEADER_ATTR record of a pipe describes, without a name.

@@ -246,8 +246,9 @@ impl<'s, 'a> Run<'s, 'a> {
                 let events = self.source.counters().iter().map(|c| c.event.name.clone());
                 self.session.listener.notice(Notice::EventList { events: events.collect() });
             }
-            Command::Snapshot => {
-                let line = "snapshot".to_owned();
+            Command::Snapshot | Command::Drain(_) => {
+                let word = if command == Command::Snapshot { "snapshot" } else { "drain" };
+                let line = word.to_owned();
                 self.session.notice(Notice::UnknownCommand { line });
             }
             Command::Stop => return Ok(Some(End::Stopped)),

@@ -7,6 +7,7 @@
 mod accounting;
 mod cgroups;
 mod control;
+mod drain;
 mod fields;
 mod files;
 mod kernel_side;

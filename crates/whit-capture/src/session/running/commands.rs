@@ -37,6 +37,7 @@ impl Running<'_> {
                 self.parts.listener.notice(Notice::EventList { text });
             }
             Command::Snapshot => return self.snapshot(),
+            Command::Drain(number) => self.readers.empty_rings(number),
             Command::Stop => return Ok(Some(End::Stopped)),
             Command::Ping => {}
         }

@@ -1,0 +1,114 @@
+//! Records as they stood at a moment. They are shared with the window, so that they cost no copy, and the stream goes on
+//! while they are written.
+
+use crate::compress;
+use crate::piece::Piece;
+use crate::sampled::Sampled;
+use crate::sideband::Sideband;
+use std::io::{self, Seek, Write};
+use std::sync::Arc;
+use whit_perfdata::encode::header_feature;
+use whit_perfdata::feature::{CompressedDesc, Features};
+use whit_perfdata::reader::pipe_head;
+use whit_perfdata::record::RawRecord;
+use whit_perfdata::writer::FileWriter;
+
+/// The last while of a stream at one moment.
+#[derive(Clone, Debug)]
+pub struct Frozen {
+    pub(crate) head: Vec<u8>,
+    /// The state at the beginning of the first piece.
+    pub(crate) base: Sideband,
+    /// Pieces whose sideband alone is wanted.
+    pub(crate) older: Vec<Arc<Piece>>,
+    pub(crate) pieces: Vec<Arc<Piece>>,
+    /// A record of losses in front of the others.
+    pub(crate) lost: Vec<u8>,
+    /// The processes whose mappings are wanted; `None` are all.
+    pub(crate) sampled: Option<Sampled>,
+    pub(crate) sampled_since_ns: Option<u64>,
+}
+
+impl Frozen {
+    /// The moment from which on no sample is missing; `None` without samples.
+    pub fn whole_since_ns(&self) -> Option<u64> {
+        let begun_ns = self.pieces.first()?.begun_ns;
+        self.sampled_since_ns.map(|since_ns| since_ns.max(begun_ns))
+    }
+
+    /// Bytes of records, without those that tell mappings, names and cgroups of before.
+    pub fn bytes(&self) -> usize {
+        self.pieces.iter().map(|piece| piece.bytes.len()).sum()
+    }
+
+    /// Writes a recording in the form of a pipe.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write_to(&self, out: &mut impl Write) -> io::Result<()> {
+        out.write_all(&self.head)?;
+        let mut features = Features::default();
+        self.describe_compression(&mut features);
+        for (feature, content) in features.iter() {
+            let mut record = Vec::new();
+            if header_feature(&mut record, feature.0, content) {
+                out.write_all(&record)?;
+            }
+        }
+        self.write_records(|bytes| out.write_all(bytes))
+    }
+
+    fn write_sideband(
+        &self,
+        sideband: &[u8],
+        write: &mut impl FnMut(&[u8]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let Some(sampled) = &self.sampled else { return write(sideband) };
+        let mut rest = sideband;
+        while let Some((record, behind)) = RawRecord::split(rest) {
+            if sampled.needs(record) {
+                write(&rest[..rest.len() - behind.len()])?;
+            }
+            rest = behind;
+        }
+        Ok(())
+    }
+
+    /// Sets the feature that perf sizes its buffers by, where records are compressed.
+    fn describe_compression(&self, features: &mut Features) {
+        let compressed = || self.pieces.iter().filter(|piece| piece.compressed_from.is_some());
+        let to: usize = compressed().map(|piece| piece.bytes.len()).sum();
+        let from: usize = compressed().filter_map(|piece| piece.compressed_from).sum();
+        if let Some(ratio) = from.checked_div(to) {
+            let (level, ratio) = (compress::LEVEL as u32, ratio as u32);
+            let decoded_bytes_max = compress::DECODED_BYTES_MAX as u32;
+            features.set_compressed(&CompressedDesc::zstd(level, ratio, decoded_bytes_max));
+        }
+    }
+
+    fn write_records(&self, mut write: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        let mut state = Vec::new();
+        match &self.sampled {
+            None => self.base.write_to(&mut state),
+            Some(sampled) => self.base.write_of(sampled, &mut state),
+        }
+        state.extend_from_slice(&self.lost);
+        write(&state)?;
+        self.older.iter().try_for_each(|piece| self.write_sideband(&piece.sideband, &mut write))?;
+        self.pieces.iter().try_for_each(|piece| write(&piece.bytes))
+    }
+
+    /// Writes a recording in the form of a file. Its header gets what the stream said of itself, and `more`. Gives the
+    /// output back.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write_file<W: Write + Seek>(&self, out: W, more: &Features) -> io::Result<W> {
+        let (events, mut features) = pipe_head(&self.head);
+        more.iter().for_each(|(feature, bytes)| features.set(feature, bytes.to_vec()));
+        self.describe_compression(&mut features);
+        let mut writer = FileWriter::create(out, &events)?;
+        self.write_records(|bytes| writer.append(bytes))?;
+        writer.finish(&features)
+    }
+}
