@@ -103,6 +103,8 @@ condition() {
         steal) [ "$(awk 'NR == 1 { print $9 }' /proc/stat)" != 0 ] ;;
         hides-switches) hides_switches ;;
         no-consumers) [ ! -e target/setup/consumers/with-datafusion ] ;;
+        no-collector) [ ! -x target/setup/receivers/bin/collector ] ;;
+        no-parca) [ ! -x target/setup/receivers/bin/parca ] ;;
         no-otlp-reader) [ ! -x target/setup/consumers/read-otlp ] ;;
         no-chromium) ! have chromium && ! have chromium-browser && ! have google-chrome ;;
         no-libc-symbols) [ ! -d /usr/lib/debug/.build-id ] ;;

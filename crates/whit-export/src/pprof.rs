@@ -34,6 +34,8 @@ pub(crate) fn write(
         buffer: Vec::new(),
         strings: Strings::default(),
         events: content.sampled_events(),
+        mapping_ids: Vec::new(),
+        location_ids: location_ids(content),
     };
     // Index 0 is the empty string by the format's definition.
     file.strings.index("");
@@ -77,6 +79,19 @@ struct File<'c, 'a, W: Write> {
     buffer: Vec<u8>,
     strings: Strings,
     events: Vec<EventId>,
+    /// By the number of the binary.
+    mapping_ids: Vec<u64>,
+    /// By the number of the physical frame.
+    location_ids: Vec<u64>,
+}
+
+/// Numbers from 1 on without gaps: there are readers that take no others.
+fn location_ids(content: &Content<'_>) -> Vec<u64> {
+    let mut ids = vec![0; content.profile.frames.len()];
+    for (range, id) in content.frames_by_location().zip(1..) {
+        ids[range.start] = id;
+    }
+    ids
 }
 
 /// Samples that share these are one.
@@ -156,11 +171,13 @@ impl<W: Write> File<'_, '_, W> {
         for frame in profile.frames.iter().filter(|frame| frame.source.is_some()) {
             has_lines[profile.functions[frame.function.index()].dso.index()] = true;
         }
-        for at in order {
+        self.mapping_ids = vec![0; profile.dsos.len()];
+        for (at, id) in order.into_iter().zip(1..) {
+            self.mapping_ids[at] = id;
             let dso = &profile.dsos[at];
             let build_id = dso.build_id.map(|id| id.to_string()).unwrap_or_default();
             let mapping = Mapping {
-                id: at as u64 + 1,
+                id,
                 memory_limit: profile.mapped_bytes.get(at).copied().flatten().unwrap_or(0),
                 filename: self.strings.index(dso.path.exact()),
                 build_id: self.strings.index(&build_id),
@@ -196,8 +213,9 @@ impl<W: Write> File<'_, '_, W> {
                 line: frame.source.map_or(0, |(_, line)| i64::from(line)),
             });
             let location = Location {
-                id: range.start as u64 + 1,
-                mapping_id: u64::from(profile.functions[physical.function.index()].dso.0) + 1,
+                id: self.location_ids[range.start],
+                mapping_id: self.mapping_ids
+                    [profile.functions[physical.function.index()].dso.index()],
                 address: physical.address.0,
                 line: line.collect(),
             };
@@ -258,7 +276,10 @@ impl<W: Write> File<'_, '_, W> {
             label.extend(self.cgroup_labels(cgroup));
         }
         Sample {
-            location_id: content.locations(node).map(|frame| u64::from(frame.0) + 1).collect(),
+            location_id: content
+                .locations(node)
+                .map(|frame| self.location_ids[frame.index()])
+                .collect(),
             value: values.iter().copied().map(as_i64).collect(),
             label,
         }

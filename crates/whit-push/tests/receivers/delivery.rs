@@ -1,12 +1,11 @@
 //! Requests as receivers get them.
 
 use std::collections::BTreeMap;
-use std::io::Read;
 
-use flate2::read::GzDecoder;
 use prost::Message;
 use whit_push::{Kind, Secret};
 
+use crate::pprof::Pprof;
 use crate::server::{Answer, Server, TAKEN};
 use crate::support::{Run, hasty};
 
@@ -50,41 +49,6 @@ fn profiles_that_a_collector_leaves_out_are_counted() {
     assert_eq!((done.rejected_profiles, done.last_error.as_deref()), (3, Some("no")));
 }
 
-/// The messages of pprof that a test looks at.
-#[derive(Clone, PartialEq, Message)]
-struct Pprof {
-    #[prost(message, repeated, tag = "1")]
-    sample_type: Vec<Pair>,
-    #[prost(message, repeated, tag = "2")]
-    sample: Vec<Sample>,
-    #[prost(string, repeated, tag = "6")]
-    string_table: Vec<String>,
-    #[prost(int64, tag = "9")]
-    time_nanos: i64,
-    #[prost(int64, tag = "10")]
-    duration_nanos: i64,
-    #[prost(message, optional, tag = "11")]
-    period_type: Option<Pair>,
-    #[prost(int64, tag = "12")]
-    period: i64,
-}
-
-#[derive(Clone, Copy, PartialEq, Message)]
-struct Pair {
-    #[prost(int64, tag = "1")]
-    first: i64,
-    #[prost(int64, tag = "2")]
-    second: i64,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Sample {
-    #[prost(int64, repeated, tag = "2")]
-    value: Vec<i64>,
-    #[prost(message, repeated, tag = "3")]
-    label: Vec<Pair>,
-}
-
 /// `push.v1.PushRequest`.
 #[derive(Clone, PartialEq, Message)]
 struct Push {
@@ -114,40 +78,20 @@ struct Raw {
     pprof: Vec<u8>,
 }
 
-fn pprof(gzip: &[u8]) -> Pprof {
-    let mut bytes = Vec::new();
-    GzDecoder::new(gzip).read_to_end(&mut bytes).expect("gzip");
-    Pprof::decode(&bytes[..]).expect("pprof")
-}
-
-impl Pprof {
-    fn text(&self, at: i64) -> &str {
-        &self.string_table[at as usize]
-    }
-
-    fn assert_is_the_window(&self, run: &Run) {
-        let types: Vec<_> = self.sample_type.iter().map(|it| self.text(it.first)).collect();
-        assert_eq!(types, ["samples", "cpu"]);
-        assert_eq!(self.text(self.sample_type[1].second), "nanoseconds");
-        let sums = run.sums();
-        let sum = |at: usize| self.sample.iter().map(|sample| sample.value[at] as u64).sum::<u64>();
-        assert_eq!(sum(0), sums.values().map(|(samples, _)| samples).sum::<u64>());
-        assert_eq!(sum(1), sums.values().map(|(_, period)| period).sum::<u64>());
-        // By these, windows of several hosts and rates are added up.
-        assert_eq!((self.time_nanos, self.duration_nanos), (7_000_000_000, 10_000_000_000));
-        assert!(self.period > 0 && self.period_type.is_some_and(|it| self.text(it.first) == "cpu"));
-    }
-
-    fn labels(&self) -> BTreeMap<&str, Vec<&str>> {
-        let mut labels: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-        for label in self.sample.iter().flat_map(|sample| &sample.label) {
-            let values = labels.entry(self.text(label.first)).or_default();
-            if !values.contains(&self.text(label.second)) {
-                values.push(self.text(label.second));
-            }
-        }
-        labels
-    }
+fn assert_is_the_window(pprof: &Pprof, run: &Run) {
+    let types: Vec<_> = pprof.sample_type.iter().map(|it| pprof.text(it.first)).collect();
+    assert_eq!(types, ["samples", "cpu"]);
+    assert_eq!(pprof.text(pprof.sample_type[1].second), "nanoseconds");
+    assert!(pprof.has_plain_numbers());
+    let sums = run.sums();
+    let wanted = |value: fn((u64, u64)) -> u64| -> BTreeMap<String, u64> {
+        sums.iter().map(|(name, sum)| (name.clone(), value(*sum))).collect()
+    };
+    assert_eq!(pprof.sums(0), wanted(|(samples, _)| samples));
+    assert_eq!(pprof.sums(1), wanted(|(_, period)| period));
+    // By these, windows of several hosts and rates are added up.
+    assert_eq!((pprof.time_nanos, pprof.duration_nanos), (7_000_000_000, 10_000_000_000));
+    assert!(pprof.period > 0 && pprof.period_type.is_some_and(|it| pprof.text(it.first) == "cpu"));
 }
 
 #[test]
@@ -168,8 +112,8 @@ fn pyroscope_gets_series_without_a_number_in_their_labels() {
     assert_eq!(named("__name__"), Some("process_cpu"));
     assert_eq!((named("service_name"), named("cloud_region")), (Some("fleet"), Some("eu")));
     assert!(labels.is_sorted() && named("hostname").is_some(), "{labels:?}");
-    let pprof = pprof(&push.series[0].samples[0].pprof);
-    pprof.assert_is_the_window(&run);
+    let pprof = Pprof::from_gzip(&push.series[0].samples[0].pprof);
+    assert_is_the_window(&pprof, &run);
     let labels = pprof.labels();
     let names: Vec<_> = labels.keys().copied().collect();
     assert_eq!(names, ["cgroup", "comm", "container", "pod", "unit"]);
@@ -193,7 +137,7 @@ fn parca_gets_json_and_the_labels_that_are_asked_for() {
     use base64::Engine;
     let raw = series["samples"][0]["rawProfile"].as_str().expect("a profile");
     let raw = base64::engine::general_purpose::STANDARD.decode(raw).expect("base64");
-    let pprof = pprof(&raw);
-    pprof.assert_is_the_window(&run);
+    let pprof = Pprof::from_gzip(&raw);
+    assert_is_the_window(&pprof, &run);
     assert_eq!(pprof.labels().keys().collect::<Vec<_>>(), [&"comm"]);
 }

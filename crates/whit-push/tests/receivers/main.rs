@@ -3,6 +3,8 @@
 mod delivery;
 mod faults;
 mod killed;
+mod pprof;
+mod programs;
 mod server;
 mod support;
 mod tls;

@@ -10,7 +10,7 @@ use whit_profile::model::Profile;
 use whit_profile::{LoadOptions, load};
 use whit_push::{Kind, Pusher, Settings, Status};
 use whit_symbolize::{DebugDirs, SymbolizerConfig};
-use whit_testing::wait::wait_until;
+use whit_testing::wait::is_soon;
 
 /// A golden recording, to be pushed as a window.
 pub(crate) struct Golden {
@@ -118,8 +118,10 @@ impl Run {
     }
 
     pub(crate) fn wait(&self, name: &str, what: &str, is_so: impl Fn(&Status) -> bool) -> Status {
-        wait_until(what, || is_so(&self.status(name)));
-        self.status(name)
+        let is_so = is_soon(|| is_so(&self.status(name)));
+        let status = self.status(name);
+        assert!(is_so, "waited in vain until {what}: {status:?}");
+        status
     }
 
     pub(crate) fn stop(&mut self, grace: Duration) -> Vec<Status> {
