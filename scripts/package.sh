@@ -59,7 +59,7 @@ small() {
     local bytes
     bytes=$(stat -c %s "$1")
     [ "$bytes" -le "$MAX_RECORDER_BYTES" ] ||
-        fail "$1 has $bytes bytes, more than $MAX_RECORDER_BYTES: what came into it that whit-query, whit-terminal or whit-debuginfod could hold?"
+        fail "$1 has $bytes bytes, more than $MAX_RECORDER_BYTES: what came into it that whit-query, whit-terminal, whit-watch or whit-debuginfod could hold?"
 }
 
 # The first steps of a new user: version, help, a recording by each engine, its report.
@@ -90,7 +90,7 @@ try() {
 deb() {
     local root=$OUT/root-deb
     rm -f "$OUT"/*.deb "$OUT"/*.ddeb
-    cargo_build --profile dist --locked -p whit -p whit-debuginfod
+    cargo_build --profile dist --locked -p whit -p whit-debuginfod -p whit-watch
     rm -rf "$OUT/share"
     share "$OUT/share" target/dist/whit
     quietly "$OUT/deb.log" env SOURCE_DATE_EPOCH="$(git log -1 --format=%ct)" \
@@ -120,8 +120,8 @@ tarball() {
     tree=$OUT/$name
     rm -rf "$tree"
     RUSTFLAGS="${RUSTFLAGS:-} -C target-feature=+crt-static" \
-        cargo_build --profile dist --locked -p whit -p whit-debuginfod --target "$TARGET"
-    for whit in "$tree"/bin/whit-query "$tree"/bin/whit-serve "$tree"/bin/whit-terminal "$tree"/bin/whit-debuginfod "$tree"/bin/whit; do
+        cargo_build --profile dist --locked -p whit -p whit-debuginfod -p whit-watch --target "$TARGET"
+    for whit in "$tree"/bin/whit-query "$tree"/bin/whit-serve "$tree"/bin/whit-terminal "$tree"/bin/whit-debuginfod "$tree"/bin/whit-watch "$tree"/bin/whit; do
         install -D -m 755 "target/$TARGET/dist/$(basename "$whit")" "$whit"
         split "$whit" "$OUT/$name-debug"
         if readelf -d "$whit" | grep -q NEEDED; then fail "$whit is not static"; fi
@@ -157,6 +157,8 @@ cargo_install() {
     say "cargo install"
     quietly "$OUT/cargo-install.log" cargo install --quiet --locked --path crates/whit --root "$root" --target-dir target
     quietly "$OUT/cargo-install.log" cargo install --quiet --locked --path crates/whit-debuginfod --root "$root" --target-dir target
+    quietly "$OUT/cargo-install.log" cargo install --quiet --locked --path crates/whit-watch --root "$root" --target-dir target
+    "$root/bin/whit-watch" --version
     "$root/bin/whit-debuginfod" --version
     "$root/bin/whit" --version
     "$root/bin/whit" record -q -e cpu-clock -o "$OUT/cargo.data" -- true

@@ -29,4 +29,4 @@ mod tests;
 mod window;
 
 pub use sideband::Sideband;
-pub use window::{Bounds, StreamError, Window};
+pub use window::{Bounds, Lost, StreamError, Window};

@@ -180,6 +180,52 @@ fn bytes_have_a_bound_whatever_the_time() {
     assert!(window.bytes() > 1 << 19);
 }
 
+fn written_since(window: &Window, from_s: u64) -> Vec<u8> {
+    let mut out = Vec::new();
+    window.write_since(from_s * SECOND, &mut out).unwrap();
+    out.split_off(head().len())
+}
+
+#[test]
+fn windows_of_one_stream_share_no_sample_and_need_no_other() {
+    let mut window = window(100, 1 << 20);
+    window.want_from(0);
+    let begin = [comm(7, "app", true, 1), mmap(7, 0x1000, 0x1000, "/app", 2), sample(3)];
+    window.push(&begin.concat(), 0).unwrap();
+    assert!(written_since(&window, 0).ends_with(&sample(3)));
+    // Both come within one second: the cut is exact all the same.
+    assert_eq!(window.want_from(SECOND / 2), Lost::default());
+    window.push(&sample(9), SECOND / 2).unwrap();
+    let mut second = Vec::new();
+    window.write_since(SECOND / 2, &mut second).unwrap();
+    let second = second.split_off(head().len());
+    assert!(second.ends_with(&sample(9)));
+    assert!(!second.windows(sample(3).len()).any(|it| it == sample(3)));
+    assert_eq!(facts(&second, 7), ["1000 /app", "7 app"]);
+}
+
+#[test]
+fn wanted_records_that_go_are_counted_in_the_recording() {
+    let mut window = window(100, 300 << 10);
+    window.want_from(0);
+    let record = sample(1).len() as u64;
+    let number = 400 * 1024 / record;
+    for time in 0..number {
+        window.push(&sample(time + 1), 0).unwrap();
+    }
+    let kept = window.bytes() as u64 / record;
+    let written = written_since(&window, 0);
+    let (first, _) = RawRecord::split(&written).unwrap();
+    assert_eq!(first.header.kind, record_type::LOST);
+    assert_eq!(first.body[8..16], (number - kept).to_le_bytes());
+    let lost = window.want_from(5 * SECOND);
+    assert_eq!((lost.records, lost.bytes), (number - kept, (number - kept) * record));
+    assert_eq!(lost.until, whit_types::TimestampNs(number - kept));
+    // Nobody wants them any more: their going is no loss.
+    window.forget_all();
+    assert_eq!(window.want_from(6 * SECOND), Lost::default());
+}
+
 #[test]
 fn damaged_streams_are_refused() {
     let bounds = Bounds { keep_ns: SECOND, bytes_max: 1 << 20 };

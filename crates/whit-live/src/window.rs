@@ -3,11 +3,14 @@
 use crate::sideband::Sideband;
 use std::collections::VecDeque;
 use std::io::{self, Write};
+use whit_perfdata::encode::RecordEncoder;
 use whit_perfdata::event_table::EventTable;
 use whit_perfdata::feature::EventDesc;
 use whit_perfdata::header::PIPE_HEADER_SIZE_BYTES;
 use whit_perfdata::reader::event_of_attr_record;
 use whit_perfdata::record::{HEADER_SIZE_BYTES, RawRecord, RecordHeader, record_type};
+use whit_perfdata::sample::SampleId;
+use whit_types::TimestampNs;
 
 /// Bytes that describe the recording: events, features, formats of tracepoints.
 const HEAD_BYTES_MAX: usize = 64 << 20;
@@ -22,6 +25,17 @@ pub struct Bounds {
     pub keep_ns: u64,
     /// Bytes of records; the oldest ones go first.
     pub bytes_max: usize,
+}
+
+/// Records that went although somebody still wanted them ([`Window::want_from`]).
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Lost {
+    /// Records that later samples need no more.
+    pub records: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// The time of the last one.
+    pub until: TimestampNs,
 }
 
 /// Why a stream cannot be read on.
@@ -59,6 +73,8 @@ pub struct Window {
     base: Sideband,
     pieces: VecDeque<Piece>,
     bytes: usize,
+    wanted_from_ns: Option<u64>,
+    lost: Lost,
 }
 
 impl Window {
@@ -75,6 +91,8 @@ impl Window {
             base: Sideband::default(),
             pieces: VecDeque::new(),
             bytes: 0,
+            wanted_from_ns: None,
+            lost: Lost::default(),
         }
     }
 
@@ -142,8 +160,11 @@ impl Window {
     }
 
     fn keep(&mut self, whole: &[u8], now_ns: u64) {
+        let wanted_from_ns = self.wanted_from_ns;
         let is_open = |piece: &Piece| {
-            piece.bytes.len() < PIECE_BYTES && now_ns.saturating_sub(piece.begun_ns) < PIECE_NS
+            piece.bytes.len() < PIECE_BYTES
+                && now_ns.saturating_sub(piece.begun_ns) < PIECE_NS
+                && wanted_from_ns.is_none_or(|from_ns| piece.begun_ns >= from_ns)
         };
         if !self.pieces.back().is_some_and(is_open) {
             self.pieces.push_back(Piece { begun_ns: now_ns, bytes: Vec::new() });
@@ -152,6 +173,11 @@ impl Window {
             piece.bytes.extend_from_slice(whole);
             self.bytes += whole.len();
         }
+    }
+
+    /// Keeps another number of records from now on.
+    pub fn set_bounds(&mut self, bounds: Bounds) {
+        self.bounds = bounds;
     }
 
     /// Lets records go that are too old or too many.
@@ -173,8 +199,37 @@ impl Window {
     fn forget_first(&mut self) -> bool {
         let Some(piece) = self.pieces.pop_front() else { return false };
         self.bytes -= piece.bytes.len();
+        if self.wanted_from_ns.is_some_and(|from_ns| piece.begun_ns >= from_ns) {
+            self.count_lost(&piece.bytes);
+        }
         self.base.apply(&piece.bytes, &self.table);
         true
+    }
+
+    fn count_lost(&mut self, bytes: &[u8]) {
+        for (record, whole) in records(bytes) {
+            if is_needed_later(record.header.kind) {
+                continue;
+            }
+            let time = match record.header.kind {
+                record_type::SAMPLE => {
+                    let event = self.table.event_of_sample(record.body);
+                    let layout = event.and_then(|event| self.table.layout(event));
+                    layout.and_then(|layout| layout.sample_time(record.body))
+                }
+                _ => self.table.parse_id_trailer(record.body).time,
+            };
+            self.lost.until = self.lost.until.max(time.unwrap_or_default());
+            self.lost.records += 1;
+            self.lost.bytes += whole.len() as u64;
+        }
+    }
+
+    /// Somebody will write the records that came from this time on ([`Window::write_since`]). Gives the losses since
+    /// the call before.
+    pub fn want_from(&mut self, from_ns: u64) -> Lost {
+        self.wanted_from_ns = Some(from_ns);
+        std::mem::take(&mut self.lost)
     }
 
     /// Forgets processes that are gone by now.
@@ -218,6 +273,55 @@ impl Window {
         out.write_all(&state)?;
         self.pieces.iter().try_for_each(|piece| out.write_all(&piece.bytes))
     }
+
+    /// Writes a recording of the records that came from this time on. From those before, it has only the
+    /// records that later samples need. A record in front says how many were lost.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write_since(&self, from_ns: u64, out: &mut impl Write) -> io::Result<()> {
+        out.write_all(&self.head)?;
+        let mut state = Vec::new();
+        self.base.write_to(&mut state);
+        self.write_lost(&mut state);
+        out.write_all(&state)?;
+        for piece in &self.pieces {
+            if piece.begun_ns >= from_ns {
+                out.write_all(&piece.bytes)?;
+                continue;
+            }
+            for (record, whole) in records(&piece.bytes) {
+                if is_needed_later(record.header.kind) {
+                    out.write_all(whole)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn write_lost(&self, out: &mut Vec<u8>) {
+        let Some(layout) = self.table.layout(0).filter(|_| self.lost.records > 0) else { return };
+        let event = self.events.first().and_then(|event| event.ids.first().copied()).unwrap_or(0);
+        let id = SampleId { time: Some(self.lost.until), id: Some(event), ..SampleId::default() };
+        RecordEncoder::new(*layout).lost(out, event, self.lost.records, None, id);
+    }
+}
+
+/// Whether later samples are looked up in records of this type.
+fn is_needed_later(kind: u32) -> bool {
+    use record_type as r;
+    matches!(kind, r::MMAP | r::MMAP2 | r::COMM | r::FORK | r::EXIT | r::KSYMBOL | r::CGROUP)
+}
+
+/// Whole records, each with its bytes.
+fn records(bytes: &[u8]) -> impl Iterator<Item = (RawRecord<'_>, &[u8])> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        let (record, behind) = RawRecord::split(rest)?;
+        let whole = &rest[..rest.len() - behind.len()];
+        rest = behind;
+        Some((record, whole))
+    })
 }
 
 /// The size of the first record with its payload; `None` where its end is still to come.

@@ -28,7 +28,7 @@ pub fn write_manual(directory: &Path) -> io::Result<Vec<PathBuf>> {
     };
     let cli = built();
     for command in documented(&cli) {
-        write(format!("whit-{}", command.get_name()), command.clone())?;
+        write(format!("whit-{}", command.get_name()), command)?;
     }
     // clap_mangen refers to the pages of subcommands as NAME-SUBCOMMAND(1).
     write("whit".to_owned(), cli)?;
@@ -79,11 +79,11 @@ pub fn markdown() -> String {
         "# Reference of the command line\n\nThe help of each command, as `whit COMMAND --help` \
          prints it. `cargo run -p whit-reference markdown` writes this page.\n"
             .to_owned();
-    let names: Vec<_> = documented(&cli).map(|command| command.get_name().to_owned()).collect();
+    let commands: Vec<_> = documented(&cli).collect();
     text.push_str(&format!("\n## whit\n\n```\n{}```\n", help(&mut cli)));
-    for name in names {
-        let command = cli.find_subcommand_mut(&name).expect("a name of this command line");
-        text.push_str(&format!("\n## whit {name}\n\n```\n{}```\n", help(command)));
+    for mut command in commands {
+        let name = command.get_name().to_owned();
+        text.push_str(&format!("\n## whit {name}\n\n```\n{}```\n", help(&mut command)));
     }
     text
 }
@@ -95,9 +95,17 @@ fn built() -> Command {
     cli
 }
 
-/// `whit bench` is a program with a help of its own.
-fn documented(cli: &Command) -> impl Iterator<Item = &Command> {
-    cli.get_subcommands().filter(|command| !command.is_hide_set() && command.get_name() != "bench")
+/// `whit bench` is a program with a help of its own. `whit watch` is one, too, and its definition is at hand.
+fn documented(cli: &Command) -> impl Iterator<Item = Command> {
+    let is_shown = |command: &&Command| !command.is_hide_set() && command.get_name() != "bench";
+    cli.get_subcommands().filter(is_shown).map(|command| match command.get_name() {
+        "watch" => {
+            let mut watch = whit_watch::command();
+            watch.build();
+            watch
+        }
+        _ => command.clone(),
+    })
 }
 
 fn help(command: &mut Command) -> String {

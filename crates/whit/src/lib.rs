@@ -50,6 +50,7 @@ mod top;
 mod unsupported_options;
 mod version;
 mod wall;
+mod watch;
 
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
@@ -79,6 +80,8 @@ enum Command {
     Report(Box<report::ReportArgs>),
     /// Show where the time goes at this moment, of the whole machine or a process
     Top(Box<top::TopArgs>),
+    /// Record the whole machine all week, in windows that go to files
+    Watch(watch::WatchArgs),
     /// Show the instructions and source lines of functions, each with its own share
     Annotate(Box<annotate::AnnotateArgs>),
     /// Compare recordings: which functions became faster or slower
@@ -204,6 +207,7 @@ fn run() -> Result<u8> {
         Command::Stat(args) => stat::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Top(args) => top::start(&args),
+        Command::Watch(args) => watch::run(&args),
         Command::Annotate(args) => annotate::run(&args),
         Command::Diff(args) => diff::run(&args),
         Command::Script(args) => script::run(&args),

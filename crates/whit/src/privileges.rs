@@ -21,9 +21,10 @@ const RECORDING: &[Capability] = &[
 fn needed(command: &Command) -> &'static [Capability] {
     match command {
         Command::Record(_) | Command::Stat(_) | Command::Doctor(_) | Command::List(_) => RECORDING,
-        // The recorder of `whit top` is a process of its own.
+        // The recorder of `whit top` and `whit watch` is a process of its own.
         Command::Report(_)
         | Command::Top(_)
+        | Command::Watch(_)
         | Command::Annotate(_)
         | Command::Diff(_)
         | Command::Script(_)
@@ -56,6 +57,7 @@ pub(crate) fn symbol_args(command: &mut Command) -> Option<&mut SymbolArgs> {
         | Command::Doctor(_)
         | Command::List(_)
         | Command::Query(_)
+        | Command::Watch(_)
         | Command::Bench(_)
         | Command::Completions(_)
         | Command::Help(_)

@@ -1,0 +1,58 @@
+//! The parts that the settings ask for.
+
+use crate::folder::Folder;
+use crate::log::Log;
+use crate::retention::Limits;
+use crate::service::{KeeperParts, Maker};
+use crate::settings::Settings;
+use crate::sinks::{Recordings, SharedFolder, Sink};
+use crate::triggers::{Fire, Trigger};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Makes all that this program has.
+#[derive(Debug)]
+pub(crate) struct Standard {
+    log: Log,
+    /// The folder that is open: the sink of new settings may have that of the old ones.
+    folder: Mutex<Option<(std::path::PathBuf, SharedFolder)>>,
+}
+
+impl Standard {
+    pub(crate) fn new(log: &Log) -> Standard {
+        Standard { log: log.clone(), folder: Mutex::default() }
+    }
+
+    fn folder(&self, root: &Path) -> Result<SharedFolder, String> {
+        let mut open = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, folder)) = open.as_ref().filter(|(path, _)| path == root) {
+            return Ok(folder.clone());
+        }
+        let folder = Folder::open(root).map_err(|error| {
+            format!("cannot keep files in {}: {error} (--folder names another one)", root.display())
+        })?;
+        let folder = Arc::new(Mutex::new(folder));
+        *open = Some((root.to_owned(), folder.clone()));
+        Ok(folder)
+    }
+}
+
+impl Maker for Standard {
+    fn sinks(&self, settings: &Settings) -> Result<Vec<Arc<dyn Sink>>, String> {
+        let mut sinks: Vec<Arc<dyn Sink>> = Vec::new();
+        if settings.format == "recording" {
+            let folder = self.folder(&settings.folder)?;
+            let limits = Limits { age: settings.keep_age.0, bytes: settings.keep_bytes.0.0 };
+            sinks.push(Arc::new(Recordings::new(&settings.folder, limits, folder, &self.log)));
+        }
+        Ok(sinks)
+    }
+
+    fn triggers(&self, _: &Settings, _: &Fire) -> Result<Vec<Arc<dyn Trigger>>, String> {
+        Ok(Vec::new())
+    }
+
+    fn keeper(&self, _: &Settings) -> Result<Option<KeeperParts>, String> {
+        Ok(None)
+    }
+}

@@ -1,0 +1,135 @@
+//! The settings of `whit watch`.
+
+use crate::described::{Length, Size, settings};
+use crate::server::{Address, default_socket};
+use std::path::PathBuf;
+use std::time::Duration;
+use whit_types::ByteSize;
+
+/// Shortest window, and longest one.
+const WINDOW_S: std::ops::RangeInclusive<u64> = 1..=600;
+/// Forms of files.
+const FORMATS: [&str; 2] = ["recording", "none"];
+
+settings! {
+    /// Everything that a user can choose. A configuration file has these keys, and each one is an option, too.
+    pub struct Settings {
+        /// Take N samples a second
+        freq: u32 = 19, "HZ";
+        /// Sample this event [default: cycles, or cpu-clock]
+        event: Option<String> = None, "EVENT";
+        /// Record context switches, too: the files then have waits
+        switches: bool = false, "BOOL";
+        /// Choose what takes call chains: ring, bpf, or auto (bpf where the kernel allows it)
+        engine: String = "auto".to_owned(), "ENGINE";
+        /// Record only these cgroups [default: the whole machine]
+        cgroup: Vec<String> = Vec::new(), "NAME,..";
+        /// Give these further options to `whit record`
+        record_options: Vec<String> = Vec::new(), "OPTION,..";
+        /// Let a window cover so much time; windows begin at multiples of it
+        window: Length = Length::seconds(30), "TIME";
+        /// Keep so many bytes of records of a window in memory; older ones go, and are counted
+        window_bytes: Size = Size(ByteSize(16 << 20)), "SIZE";
+        /// Let windows that wait for sinks take so much memory; further ones go, and are counted
+        queue_bytes: Size = Size(ByteSize(32 << 20)), "SIZE";
+        /// Keep files in this folder
+        folder: PathBuf = PathBuf::from("/var/lib/whit"), "FOLDER";
+        /// Write windows as: recording (one file each), or none
+        format: String = "recording".to_owned(), "FORM";
+        /// Remove files of windows that are older
+        keep_age: Length = Length::seconds(7 * 86_400), "TIME";
+        /// Remove the oldest files where all take more
+        keep_bytes: Size = Size(ByteSize(4 << 30)), "SIZE";
+        /// Answer `whit watch status` on this socket [default: watch.sock in $RUNTIME_DIRECTORY or /run/whit]
+        socket: Option<PathBuf> = None, "PATH";
+        /// Serve metrics for Prometheus here: an address of loopback with a port, or the path of a socket
+        metrics: Option<String> = None, "ADDRESS";
+    }
+    tables {}
+}
+
+/// A value that cannot be used.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{key}: {reason}")]
+pub struct WrongValue {
+    /// As in the file.
+    pub key: &'static str,
+    /// Why, with the values that can be used.
+    pub reason: String,
+}
+
+fn wrong(key: &'static str, reason: impl Into<String>) -> Result<(), WrongValue> {
+    Err(WrongValue { key, reason: reason.into() })
+}
+
+impl Settings {
+    /// Checks values against each other and their bounds.
+    ///
+    /// # Errors
+    /// The first one that cannot be used.
+    pub fn validate(&self) -> Result<(), WrongValue> {
+        let window = self.window.0;
+        if window.subsec_nanos() != 0 || !WINDOW_S.contains(&window.as_secs()) {
+            return wrong(
+                "window",
+                format!("takes whole seconds from 1 to 600, not {}", self.window),
+            );
+        }
+        if !(1..=100_000).contains(&self.freq) {
+            return wrong("freq", format!("takes 1 to 100000 samples a second, not {}", self.freq));
+        }
+        if !["auto", "bpf", "ring"].contains(&self.engine.as_str()) {
+            return wrong("engine", format!("is auto, bpf or ring, not '{}'", self.engine));
+        }
+        if !FORMATS.contains(&self.format.as_str()) {
+            return wrong("format", format!("is {}, not '{}'", FORMATS.join(", "), self.format));
+        }
+        for (key, size) in [("window-bytes", self.window_bytes), ("queue-bytes", self.queue_bytes)]
+        {
+            if size.0.0 < 1 << 20 || size.0.0 > 4 << 30 {
+                return wrong(key, format!("takes 1M to 4G, not {size}"));
+            }
+        }
+        match self.metrics_address() {
+            Some(Err(reason)) => wrong("metrics", reason),
+            _ => Ok(()),
+        }
+    }
+
+    /// Where metrics are served.
+    pub fn metrics_address(&self) -> Option<Result<Address, String>> {
+        self.metrics.as_ref().map(|text| text.parse())
+    }
+
+    /// Where `whit watch status` asks.
+    pub fn socket(&self) -> PathBuf {
+        self.socket.clone().unwrap_or_else(default_socket)
+    }
+
+    /// The command line of the recorder.
+    pub fn recorder_arguments(&self) -> Vec<String> {
+        let mut arguments: Vec<String> =
+            ["record", "-o", "-", "--no-buildid"].map(str::to_owned).into();
+        if self.cgroup.is_empty() {
+            arguments.push("--all-cpus".to_owned());
+        }
+        arguments.push(format!("--engine={}", self.engine));
+        arguments.push(format!("--freq={}", self.freq));
+        arguments.extend(self.event.iter().map(|event| format!("--event={event}")));
+        if !self.cgroup.is_empty() {
+            arguments.push(format!("--cgroup={}", self.cgroup.join(",")));
+        }
+        if self.switches {
+            // Packed switches name stacks of records that may be gone.
+            arguments.extend(["--switch-events".to_owned(), "--no-pack".to_owned()]);
+        }
+        arguments.extend(self.record_options.iter().cloned());
+        arguments
+    }
+
+    /// How long records stay in memory.
+    pub fn keep(&self) -> Duration {
+        // A window is written after it has ended.
+        self.window.0 * 2
+    }
+}
