@@ -16,6 +16,8 @@ pub struct Delivery {
     pub start_unix_ns: u64,
     /// The window's length, with the time in which nothing ran.
     pub duration_ns: u64,
+    /// The sender's name, where the recording may have none.
+    pub host: Option<String>,
     /// Attributes of the sender beside those of its host.
     pub identity: Vec<(String, String)>,
     /// The labels of samples in pprof.
@@ -54,6 +56,13 @@ pub(crate) struct Density {
     pub(crate) per_second: Option<u64>,
     /// CPUs of the host that were online.
     pub(crate) cpus: Option<u32>,
+}
+
+impl Delivery {
+    /// The name of the host that sends.
+    pub fn host<'a>(&'a self, content: &Content<'a>) -> &'a str {
+        self.host.as_deref().unwrap_or(content.profile.recording.hostname.exact())
+    }
 }
 
 impl<'a> Workload<'a> {

@@ -65,7 +65,7 @@ fn text(text: &str) -> Option<AnyValue> {
 fn resource(content: &Content<'_>, delivery: Option<&Delivery>) -> Resource {
     let info = &content.profile.recording;
     let mut attributes = vec![
-        ("host.name", info.hostname.exact().to_owned()),
+        ("host.name", delivery.map_or(info.hostname.exact(), |it| it.host(content)).to_owned()),
         ("host.arch", info.arch.exact().to_owned()),
         ("os.type", "linux".to_owned()),
         ("os.version", info.os_release.exact().to_owned()),

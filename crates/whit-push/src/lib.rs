@@ -40,7 +40,7 @@ mod spool;
 mod status;
 
 pub use client::ClientError;
-pub use pusher::{Pusher, StartError, StartReason};
+pub use pusher::{Pusher, StartError, StartReason, check};
 pub use settings::{Kind, SampleLabel, Secret, Settings, SettingsError, SpoolSettings, Tls};
 pub use spool::SpoolError;
 pub use status::{Amount, Dropped, State, Status};

@@ -64,7 +64,7 @@ fn series(
     delivery: &Delivery,
     service: &'static str,
 ) -> Vec<(String, String)> {
-    let host = content.profile.recording.hostname.exact();
+    let host = delivery.host(content);
     let mut labels = vec![
         ("__name__".to_owned(), METRIC.to_owned()),
         (service.to_owned(), settings.service.clone()),

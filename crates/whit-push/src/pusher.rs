@@ -1,6 +1,7 @@
 //! All destinations together.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -48,6 +49,12 @@ pub struct Pusher {
     destinations: Vec<(Settings, Arc<Destination>)>,
 }
 
+impl fmt::Debug for Pusher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.status()).finish()
+    }
+}
+
 impl Pusher {
     /// Takes up the spools in `folder`, one directory for each destination, and starts to send.
     ///
@@ -89,6 +96,16 @@ impl Pusher {
         self.destinations.iter().for_each(|(_, destination)| destination.end());
         self.destinations.iter().map(|(_, destination)| destination.close(until)).collect()
     }
+}
+
+/// Refuses settings that cannot work, and files that they name, before a destination is started with them.
+///
+/// # Errors
+/// The first setting that is wrong.
+pub fn check(name: &str, settings: &Settings) -> Result<(), StartError> {
+    let checked = settings.validate(name).map_err(StartReason::from);
+    let checked = checked.and_then(|()| Ok(Client::new(settings).map(drop)?));
+    checked.map_err(|reason| StartError { name: name.to_owned(), reason })
 }
 
 fn start_one(

@@ -2,6 +2,7 @@
 
 use crate::described::{Length, Size, settings};
 use crate::server::{Address, default_socket};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 use whit_types::ByteSize;
@@ -45,7 +46,10 @@ settings! {
         /// Serve metrics for Prometheus here: an address of loopback with a port, or the path of a socket
         metrics: Option<String> = None, "ADDRESS";
     }
-    tables {}
+    tables {
+        /// Receivers of windows, each by a name (`docs/push.md`).
+        push: BTreeMap<String, whit_push::Settings>;
+    }
 }
 
 /// A value that cannot be used.
@@ -68,6 +72,11 @@ impl Settings {
     /// # Errors
     /// The first one that cannot be used.
     pub fn validate(&self) -> Result<(), WrongValue> {
+        for (name, destination) in &self.push {
+            if let Err(reason) = destination.validate(name) {
+                return wrong("push", format!("{name}: {reason}"));
+            }
+        }
         let window = self.window.0;
         if window.subsec_nanos() != 0 || !WINDOW_S.contains(&window.as_secs()) {
             return wrong(

@@ -26,7 +26,7 @@ fn program(name: &str, missing: &str) -> Result<Command, Skip> {
 struct Running(Child);
 
 impl Running {
-    /// What it says goes to a file beside its data.
+    /// Its messages go to a file beside its data.
     fn start(command: &mut Command, folder: &Path) -> Running {
         let log = File::options().append(true).create(true).open(folder.join("log"));
         let log = log.expect("make a log");

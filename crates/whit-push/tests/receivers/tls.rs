@@ -154,7 +154,7 @@ fn files_that_are_wrong_are_named_at_the_start() {
         let settings = settings("https://127.0.0.1:1", Some(path));
         let all = [("one".to_owned(), settings)].into_iter().collect();
         let started = whit_push::Pusher::start(&all, folder.path());
-        started.err().expect("it cannot start").to_string()
+        started.expect_err("it cannot start").to_string()
     };
     let missing = folder.path().join("missing.pem");
     let text = said(&missing);

@@ -179,7 +179,7 @@ fn a_collector_that_is_killed_loses_nothing_that_waits_for_it() {
         let start_s = now_s() - 3600;
         run.push(start_s..start_s + 3);
         run.wait("collector", "three are sent", |it| it.sent.windows == 3);
-        // What it took is on its disk before it is killed.
+        // Windows that it took are on its disk before it is killed.
         wait_until("three are written", || collector.requests().len() == 3);
         collector.kill();
         run.push(start_s + 3..start_s + 8);
