@@ -22,7 +22,8 @@ const LOCK: &str = ".lock";
 const DEAD_LINES_MAX: usize = 1000;
 
 /// A line of the manifest.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct Line {
     /// The file in this folder.
     pub(crate) file: String,
@@ -30,6 +31,8 @@ pub(crate) struct Line {
     pub(crate) start_s: f64,
     pub(crate) end_s: f64,
     pub(crate) bytes: u64,
+    /// Seconds of it without a recorder.
+    pub(crate) gap_s: f64,
     /// Records that are not in it, by the bound `window-bytes`.
     pub(crate) records_lost: u64,
 }
@@ -80,10 +83,10 @@ impl Folder {
                 start_s: seconds(modified),
                 end_s: seconds(modified),
                 bytes: metadata.len(),
-                records_lost: 0,
+                ..Line::default()
             });
-            let end = SystemTime::UNIX_EPOCH + Duration::from_secs_f64(line.end_s.clamp(0.0, 1e11));
-            entries.push(Entry { name: name.clone(), end, bytes: metadata.len() });
+            let (end, bytes) = (time(line.end_s), metadata.len());
+            entries.push(Entry { name: name.clone(), end, bytes });
             lines.insert(name, line);
         }
         let mut folder = Folder {
@@ -97,13 +100,13 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Writes a recording: it has its name when all of its bytes are on the disk.
+    /// Writes the recording of a window: it has its name when all of its bytes are on the disk.
     pub(crate) fn add(
         &mut self,
-        (start, end): (SystemTime, SystemTime),
-        records_lost: u64,
+        window: Line,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<PathBuf, FolderError> {
+        let (start, end) = (time(window.start_s), time(window.end_s));
         let name = self.free_name(start);
         let (writing, path) = (self.root.join(format!("{WRITING}{name}")), self.root.join(&name));
         let bytes = write_whole(&writing, write).inspect_err(|_| {
@@ -113,13 +116,7 @@ impl Folder {
         let bytes = bytes.map_err(failed(&path))?;
         fs::rename(&writing, &path).map_err(failed(&path))?;
         self.sync()?;
-        let line = Line {
-            file: name.clone(),
-            start_s: seconds(start),
-            end_s: seconds(end),
-            bytes,
-            records_lost,
-        };
+        let line = Line { file: name.clone(), bytes, ..window };
         self.kept.add(Entry { name: name.clone(), end, bytes });
         // The recording is there without it: the next start writes the manifest anew.
         let appended = self.append(&line);
@@ -232,7 +229,11 @@ fn read_manifest(path: &Path) -> BTreeMap<String, Line> {
     lines.map(|line| (line.file.clone(), line)).collect()
 }
 
-fn seconds(time: SystemTime) -> f64 {
+fn time(seconds: f64) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_secs_f64(seconds.clamp(0.0, 1e11))
+}
+
+pub(crate) fn seconds(time: SystemTime) -> f64 {
     time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }
 

@@ -14,6 +14,8 @@ use whit_sys::{SignalFd, Waker, system};
 const MESSAGES_BYTES_MAX: usize = 64 << 10;
 /// Bytes that a pipe holds.
 const READ_BYTES: usize = 64 << 10;
+/// A target that does nothing has no records: after this time, it is taken for one.
+const QUIET_TARGET: Duration = Duration::from_secs(4);
 /// How long the recorder may take to end before it is killed. It only writes into a pipe.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -29,6 +31,8 @@ pub struct StartError {
 struct Stream {
     window: Window,
     is_over: bool,
+    /// When the events of the recording were named.
+    announced: Option<Instant>,
     error: Option<StreamError>,
 }
 
@@ -43,7 +47,8 @@ pub struct LiveStream {
 impl LiveStream {
     /// Times are counted from `origin`.
     pub fn new(bounds: Bounds, origin: Instant) -> LiveStream {
-        let stream = Stream { window: Window::new(bounds), is_over: false, error: None };
+        let window = Window::new(bounds);
+        let stream = Stream { window, is_over: false, announced: None, error: None };
         LiveStream { stream: Arc::new(Mutex::new(stream)), origin }
     }
 
@@ -70,12 +75,15 @@ impl LiveStream {
             };
             let mut stream = self.lock();
             let now_ns = self.origin.elapsed().as_nanos() as u64;
-            let had_begun = stream.window.has_begun();
+            let before = (stream.window.has_begun(), stream.window.has_rounds());
             if let Err(error) = stream.window.push(&bytes[..read], now_ns) {
                 stream.error = Some(error);
                 break;
             }
-            if !had_begun && stream.window.has_begun() {
+            if stream.announced.is_none() && stream.window.has_begun() {
+                stream.announced = Some(Instant::now());
+            }
+            if before != (stream.window.has_begun(), stream.window.has_rounds()) {
                 let _ = waker.wake();
             }
         }
@@ -83,9 +91,11 @@ impl LiveStream {
         let _ = waker.wake();
     }
 
-    /// Whether the stream has named its events.
+    /// Whether events are recorded by now.
     pub fn has_begun(&self) -> bool {
-        self.lock().window.has_begun()
+        let stream = self.lock();
+        let is_quiet = |since: Instant| since.elapsed() > QUIET_TARGET;
+        stream.window.has_rounds() || stream.announced.is_some_and(is_quiet)
     }
 
     /// Whether the stream has ended.

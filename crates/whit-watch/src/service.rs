@@ -1,11 +1,16 @@
 //! The service: its loop waits for the end of a window, for signals, for the recorder, and for triggers.
 
+mod care;
+mod reload;
+
+use care::Backoff;
+
 use crate::clock::{Now, WindowClock};
 use crate::config::Source;
 use crate::counters::Counters;
 use crate::log::Log;
 use crate::notify::Notify;
-use crate::recorder::{LiveStream, Recorder, StartError};
+use crate::recorder::{Recorder, StartError};
 use crate::settings::Settings;
 use crate::shared::{Parts, Shared};
 use crate::sinks::{Sink, Sinks};
@@ -17,18 +22,12 @@ use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant, SystemTime};
 use whit_live::Bounds;
 use whit_profile::KeptSymbols;
-use whit_sys::clock::ClockId;
 use whit_sys::{Errno, Poller, Signal, SignalFd, Waker, system};
 use whit_types::ByteSize;
 
 /// The signals in the poller, and the waker.
 const SIGNAL: u64 = 0;
 const NEWS: u64 = 1;
-/// Waits before the recorder is started again: doubled each time, from the first to the last.
-const BACKOFF: std::ops::RangeInclusive<Duration> =
-    Duration::from_millis(500)..=Duration::from_secs(60);
-/// A recorder that ran this long did not fail at its start.
-const STEADY: Duration = Duration::from_secs(60);
 /// Windows between two looks for processes and symbols that nobody needs any more.
 const TRIM_WINDOWS: u64 = 4;
 
@@ -76,7 +75,7 @@ pub trait Maker {
 /// How a recorder is doing.
 enum Recording {
     Runs { recorder: Recorder, since: Instant, is_announced: bool },
-    Waits { until: Instant, ended: Instant },
+    Waits { until: Instant },
     Ended,
 }
 
@@ -95,8 +94,14 @@ pub struct Service<'a> {
     origin: Instant,
     clock: WindowClock,
     recording: Recording,
-    backoff: Duration,
+    backoff: Backoff,
+    /// The settings before, until a recorder with the new ones has begun.
+    fallback: Option<Settings>,
     had_begun: bool,
+    /// Since when no recorder has recorded.
+    gap_since: Option<Instant>,
+    /// Time without a recorder in the window that runs, up to the last recorder's begin.
+    window_gap: Duration,
     sinks: Sinks,
     triggers: Vec<Arc<dyn Trigger>>,
     keeper: Option<Arc<dyn Keeper>>,
@@ -173,8 +178,11 @@ impl<'a> Service<'a> {
             poller,
             waker,
             origin,
-            backoff: *BACKOFF.start(),
+            backoff: Backoff::default(),
+            fallback: None,
             had_begun: false,
+            gap_since: Some(origin),
+            window_gap: Duration::ZERO,
             sinks,
             triggers,
             keeper,
@@ -231,8 +239,12 @@ impl<'a> Service<'a> {
     /// Time until something is due.
     fn until_next(&self) -> Duration {
         let mut wait = self.clock.ends().saturating_sub(self.origin.elapsed());
-        if let Recording::Waits { until, .. } = &self.recording {
+        if let Recording::Waits { until } = &self.recording {
             wait = wait.min(until.saturating_duration_since(Instant::now()));
+        }
+        if let Recording::Runs { is_announced: false, .. } = &self.recording {
+            // A quiet target wakes nobody.
+            wait = wait.min(Duration::from_secs(1));
         }
         if let Some(interval) = self.notify.watchdog() {
             wait = wait.min((self.fed + interval).saturating_duration_since(Instant::now()));
@@ -262,88 +274,10 @@ impl<'a> Service<'a> {
         }
     }
 
-    fn start_recorder(&mut self) -> Result<(), StartError> {
-        let stream = LiveStream::new(self.bounds(), self.origin);
-        let begun_ns = self.clock.begun().as_nanos() as u64;
-        stream.with_window(|window, _| window.want_from(begun_ns));
-        let arguments = self.settings.recorder_arguments();
-        let talk = (&self.waker, &self.log);
-        let recorder = Recorder::start(&self.program, &arguments, stream, &self.signals, talk)?;
-        self.shared.set_recorder(Some(recorder.pid()));
-        let since = Instant::now();
-        self.recording = Recording::Runs { recorder, since, is_announced: false };
-        Ok(())
-    }
-
-    /// Sees its begin and its end, and starts it again.
-    fn look_after_recorder(&mut self) -> Result<(), ServiceError> {
-        match &mut self.recording {
-            Recording::Runs { recorder, is_announced, .. }
-                if !*is_announced && recorder.stream().has_begun() =>
-            {
-                *is_announced = true;
-                if !std::mem::replace(&mut self.had_begun, true) {
-                    self.log.tell("records");
-                    self.notify.is_ready();
-                }
-            }
-            Recording::Waits { until, .. } if Instant::now() >= *until => return self.again(),
-            _ => {}
-        }
-        match &self.recording {
-            Recording::Runs { recorder, .. } if recorder.stream().is_over() => self.has_ended(),
-            _ => Ok(()),
-        }
-    }
-
-    /// Nobody asked the recorder to end.
-    fn has_ended(&mut self) -> Result<(), ServiceError> {
-        if self.had_begun {
-            self.cut();
-        }
-        let recording = std::mem::replace(&mut self.recording, Recording::Ended);
-        let Recording::Runs { recorder, since, .. } = recording else { return Ok(()) };
-        self.shared.set_recorder(None);
-        let ended = recorder.end();
-        if !self.had_begun {
-            let code = ended.code.and_then(|code| u8::try_from(code).ok()).filter(|code| *code > 0);
-            return Err(ServiceError::Recorder {
-                messages: ended.messages,
-                code: code.unwrap_or(1),
-            });
-        }
-        self.counters().recorder_ends.one();
-        if since.elapsed() >= STEADY {
-            self.backoff = *BACKOFF.start();
-        }
-        let (wait, now) = (self.backoff, Instant::now());
-        self.backoff = (wait * 2).min(*BACKOFF.end());
-        let last = ended.messages.lines().last().unwrap_or_default();
-        self.log
-            .say(format_args!("the recorder ended ({}): it is started again. {last}", ended.how));
-        self.recording = Recording::Waits { until: now + wait, ended: now };
-        Ok(())
-    }
-
-    fn again(&mut self) -> Result<(), ServiceError> {
-        let Recording::Waits { ended, .. } = self.recording else { return Ok(()) };
-        let gap = ended.elapsed();
-        self.counters().gap_ms.add(gap.as_millis() as u64);
-        if let Err(error) = self.start_recorder() {
-            // The program may be replaced at this moment.
-            self.log.say(error);
-            let (wait, now) = (self.backoff, Instant::now());
-            self.backoff = (wait * 2).min(*BACKOFF.end());
-            self.recording = Recording::Waits { until: now + wait, ended: now };
-            return Ok(());
-        }
-        self.log.say(format_args!("{:.1} s are in no window: no recorder ran", gap.as_secs_f64()));
-        Ok(())
-    }
-
     /// Ends the window, and gives it to the sinks.
     fn cut(&mut self) {
         let ended = self.clock.cut(now(self.origin));
+        let gap = std::mem::take(&mut self.window_gap);
         if let Some(step) = ended.step {
             self.counters().clock_steps.one();
             let step = step.as_secs_f64();
@@ -367,7 +301,7 @@ impl<'a> Service<'a> {
             })
         });
         match window {
-            Ok(window) => self.hand_on(window),
+            Ok(window) => self.hand_on(window.with_gap(gap)),
             Err(error) => {
                 self.counters().windows_lost_by_memory.one();
                 self.log.say(format_args!("no memory for a window: {error}"));
@@ -401,79 +335,6 @@ impl<'a> Service<'a> {
             Some(Err(line)) => self.log.say(line),
             None => self.log.say(format_args!("{}: no trigger is configured", event.reason)),
         }
-    }
-
-    /// Reads the configuration again. A bad one changes nothing.
-    fn reload(&mut self) {
-        let now_ns = ClockId::MONOTONIC.now_ns().unwrap_or_default();
-        self.notify.is_reloading(now_ns / 1000);
-        if let Err(reason) = self.try_reload() {
-            self.counters().reloads_refused.one();
-            self.log.tell(format_args!("the old settings stay: {reason}"));
-        } else {
-            self.counters().reloads.one();
-            self.log.tell("the configuration was read again");
-        }
-        self.notify.is_ready();
-        self.publish();
-    }
-
-    fn try_reload(&mut self) -> Result<(), String> {
-        let settings = self.source.load().map_err(|error| error.to_string())?;
-        if settings == self.settings {
-            return Ok(());
-        }
-        let sinks = self.maker.sinks(&settings)?;
-        let triggers = self.maker.triggers(&settings, &self.fire)?;
-        let keeper = self.maker.keeper(&settings)?;
-        let is_other_recorder = settings.recorder_arguments() != self.settings.recorder_arguments();
-        self.cut();
-        self.settings = settings;
-        (self.keeper, self.keeper_bounds) = keeper.unzip();
-        self.triggers = triggers;
-        let old = std::mem::replace(&mut self.sinks, Sinks::start(sinks, &self.log));
-        old.end();
-        self.clock = WindowClock::new(self.settings.window.0, now(self.origin));
-        let bounds = self.bounds();
-        if let Recording::Runs { recorder, .. } = &self.recording {
-            let begun_ns = self.clock.begun().as_nanos() as u64;
-            recorder.stream().with_window(|window, _| {
-                window.set_bounds(bounds);
-                window.want_from(begun_ns);
-            });
-        }
-        if is_other_recorder { self.replace_recorder() } else { Ok(()) }
-    }
-
-    fn replace_recorder(&mut self) -> Result<(), String> {
-        if let Recording::Runs { recorder, .. } =
-            std::mem::replace(&mut self.recording, Recording::Ended)
-        {
-            recorder.end();
-        }
-        self.start_recorder().map_err(|error| error.to_string())
-    }
-
-    /// Ends the recorder, and gives the last window to the sinks.
-    fn end(mut self) -> Result<(), ServiceError> {
-        self.notify.is_stopping();
-        if let Recording::Runs { recorder, .. } = &self.recording {
-            recorder.ask_to_end();
-            let until = Instant::now() + Duration::from_secs(5);
-            while !recorder.stream().is_over() && Instant::now() < until {
-                self.poller.wait(Some(until.saturating_duration_since(Instant::now())))?;
-                self.waker.clear()?;
-                // A second signal does not wait.
-                if self.signals.next()?.is_some() {
-                    break;
-                }
-            }
-        }
-        self.cut();
-        self.triggers.clear();
-        self.sinks.end();
-        self.log.close();
-        Ok(())
     }
 
     /// Shows the state to others.

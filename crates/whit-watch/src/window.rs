@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 use whit_live::Lost;
 use whit_perfdata::feature::Feature;
 use whit_perfdata::reader::{OpenError, Recording};
@@ -42,6 +42,8 @@ pub struct Window {
     pub start: SystemTime,
     /// By the clock of the machine.
     pub end: SystemTime,
+    /// Time within it without a recorder.
+    pub gap: Duration,
     /// Records that the bound of memory took (`window-bytes`); the recording says so, too.
     pub lost: Lost,
     bytes: u64,
@@ -70,7 +72,14 @@ impl Window {
         held.0.fetch_add(bytes, Ordering::Relaxed);
         let (held, symbols) = (held.clone(), symbols.clone());
         let profile = OnceLock::new();
-        Ok(Window { number, start, end, lost, bytes, file, held, symbols, profile })
+        let gap = Duration::ZERO;
+        Ok(Window { number, start, end, gap, lost, bytes, file, held, symbols, profile })
+    }
+
+    /// With this time without a recorder.
+    pub fn with_gap(mut self, gap: Duration) -> Window {
+        self.gap = gap;
+        self
     }
 
     /// Size of the recording.

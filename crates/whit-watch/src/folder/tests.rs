@@ -8,9 +8,13 @@ fn at(second: u64) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_659_330 + second)
 }
 
+fn line(second: u64) -> Line {
+    let (start_s, end_s) = (seconds(at(second)), seconds(at(second + 30)));
+    Line { start_s, end_s, ..Line::default() }
+}
+
 fn add(folder: &mut Folder, second: u64, content: &str) -> Result<String, FolderError> {
-    let path =
-        folder.add((at(second), at(second + 30)), 0, |out| out.write_all(content.as_bytes()));
+    let path = folder.add(line(second), |out| out.write_all(content.as_bytes()));
     path.map(|path| path.file_name().unwrap().to_str().unwrap().to_owned())
 }
 
@@ -68,7 +72,7 @@ fn a_killed_service_leaves_no_half_file_and_its_files_go_in_time() {
 fn a_write_that_fails_leaves_nothing_and_the_next_one_succeeds() {
     let root = tempfile::tempdir().unwrap();
     let mut folder = Folder::open(root.path()).unwrap();
-    let full = folder.add((at(0), at(30)), 0, |out| {
+    let full = folder.add(line(0), |out| {
         out.write_all(b"half")?;
         Err(io::Error::from_raw_os_error(28))
     });

@@ -1,7 +1,7 @@
 //! Recordings on disk, one file for each window.
 
 use super::Sink;
-use crate::folder::Folder;
+use crate::folder::{Folder, Line, seconds};
 use crate::log::Log;
 use crate::retention::Limits;
 use crate::window::Window;
@@ -81,10 +81,14 @@ impl Sink for Recordings {
         let mut folder = self.folder();
         // Room is made first: the disk may be full of old files.
         let mut removed = self.retain(&mut folder);
-        let times = (window.start, window.end);
-        let added = folder.add(times, window.lost.records, |out| {
-            std::io::copy(&mut window.reader(), out).map(drop)
-        });
+        let line = Line {
+            start_s: seconds(window.start),
+            end_s: seconds(window.end),
+            gap_s: window.gap.as_secs_f64(),
+            records_lost: window.lost.records,
+            ..Line::default()
+        };
+        let added = folder.add(line, |out| std::io::copy(&mut window.reader(), out).map(drop));
         removed += self.retain(&mut folder);
         self.publish(&folder, removed, u64::from(added.is_err()));
         added.map(drop).map_err(|error| error.to_string())

@@ -61,3 +61,4 @@ mod tracepoints;
 mod unreachable_files;
 mod unwind_tables;
 mod wait_classes;
+mod watch;

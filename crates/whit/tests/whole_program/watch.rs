@@ -1,0 +1,380 @@
+//! `whit watch`: windows in files, status, faults, other settings while it runs.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+use whit_testing::run::{needs_of_line, stdout};
+use whit_testing::wait::{Load, is_soon, signal, wait_until};
+
+use crate::support::tools::{command, perf, repository, succeed, whit, workload};
+use crate::support::{Skip, check};
+
+/// The program of the service. Tests of all packages build it; those of this one alone do not.
+fn program() -> PathBuf {
+    let path = Path::new(env!("CARGO_BIN_EXE_whit")).with_file_name("whit-watch");
+    if !path.exists() {
+        let mut build = command(env!("CARGO"));
+        build.args(["build", "--quiet", "-p", "whit-watch"]).current_dir(repository());
+        succeed(&mut build);
+    }
+    path
+}
+
+/// A service with its folder.
+struct Service {
+    child: Child,
+    place: tempfile::TempDir,
+}
+
+impl Service {
+    fn start(config: &str) -> Result<Service, Skip> {
+        Service::start_with(config, &[], |_| ())
+    }
+
+    fn start_with(
+        config: &str,
+        options: &[&str],
+        prepare: impl FnOnce(&Path),
+    ) -> Result<Service, Skip> {
+        needs_of_line(["record", "-a"])?;
+        program();
+        let place = tempfile::tempdir().unwrap();
+        prepare(place.path());
+        let mut service = Service { child: Command::new("true").spawn().unwrap(), place };
+        service.configure(config);
+        service.launch(options);
+        Ok(service)
+    }
+
+    fn launch(&mut self, options: &[&str]) {
+        let _ = self.child.wait();
+        let log = fs::File::options().create(true).append(true).open(self.path("log")).unwrap();
+        let mut watch = whit();
+        watch.arg("watch").arg("--config").arg(self.path("watch.toml")).args(options);
+        watch.env("HOME", self.place.path()).env("NOTIFY_SOCKET", self.path("notify"));
+        self.child = watch.stderr(log).spawn().unwrap();
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.place.path().join(name)
+    }
+
+    fn configure(&self, config: &str) {
+        let (folder, socket) = (self.path("files"), self.path("watch.sock"));
+        let own = format!("folder = {folder:?}\nsocket = {socket:?}\nevent = \"cpu-clock\"\n");
+        fs::write(self.path("watch.toml"), own + config).unwrap();
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.path("log")).unwrap_or_default()
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        let found = fs::read_dir(self.path("files")).into_iter().flatten().flatten();
+        let is_whole = |path: &PathBuf| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            name.starts_with("whit-") && name.ends_with(".data")
+        };
+        let data = found.map(|it| it.path()).filter(is_whole);
+        let mut files: Vec<_> = data.collect();
+        files.sort();
+        files
+    }
+
+    fn wait_for_files(&self, number: usize) {
+        if !is_soon(|| self.files().len() >= number) {
+            panic!("{} files: {}", self.files().len(), self.log());
+        }
+    }
+
+    fn ask(&self, options: &[&str]) -> Output {
+        let mut ask = whit();
+        ask.args(["watch", "status", "--socket"]).arg(self.path("watch.sock")).args(options);
+        ask.output().unwrap()
+    }
+
+    fn status(&self) -> Value {
+        serde_json::from_slice(&self.ask(&["--json"]).stdout).unwrap_or_default()
+    }
+
+    fn counted(&self, name: &str) -> u64 {
+        self.status()["counted"][name].as_u64().unwrap_or(0)
+    }
+
+    fn recorder(&self) -> Option<u64> {
+        self.status()["recorder_pid"].as_u64()
+    }
+
+    /// Ends it in an orderly way; gives its log.
+    fn end(&mut self) -> String {
+        signal(&self.child, "-TERM");
+        let code = self.child.wait().unwrap();
+        assert_eq!(code.code(), Some(0), "{}", self.log());
+        self.log()
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn kill(pid: u64, name: &str) {
+    succeed(Command::new("kill").args([&format!("-{name}"), &pid.to_string()]));
+}
+
+/// Samples of a command in a file.
+fn samples_of(comm: &str, file: &Path) -> u64 {
+    let mut report = whit();
+    report.args(["report", "--json", "--sort", "comm", "--no-children", "-i"]).arg(file);
+    let report: Value = serde_json::from_slice(&succeed(&mut report)).unwrap();
+    let events = report["events"].as_array().unwrap();
+    let rows = events.iter().flat_map(|event| event["rows"].as_array().into_iter().flatten());
+    let of_command = rows.filter(|row| row["comm"] == comm);
+    of_command.filter_map(|row| row["self"]["samples"].as_u64()).sum()
+}
+
+#[test]
+fn each_window_is_a_recording_that_readers_open() {
+    check("watch::each_window_is_a_recording_that_readers_open", || {
+        let busy = Load::start(Command::new(workload("shares")?).args(["flat", "120"]));
+        let mut service = Service::start("freq = 199\nwindow = \"1s\"\n")?;
+        service.wait_for_files(4);
+        let log = service.end();
+        assert!(log.contains("whit watch: records\n"), "{log}");
+        let files = service.files();
+        // The first window and the last one are shorter than a second.
+        for file in &files[1..files.len() - 1] {
+            let samples = samples_of("shares", file);
+            assert!((20..=400).contains(&samples), "{samples} in {}", file.display());
+        }
+        if let Ok(mut perf) = perf() {
+            let report = perf.args(["report", "--stdio", "-i"]).arg(&files[2]).output().unwrap();
+            assert!(stdout(&report).contains("shares"), "{}", stdout(&report));
+        }
+        let manifest = fs::read_to_string(service.path("files/manifest.jsonl")).unwrap();
+        assert_eq!(manifest.lines().count(), files.len());
+        let line: Value = serde_json::from_str(manifest.lines().nth(1).unwrap()).unwrap();
+        let length = line["end_s"].as_f64().unwrap() - line["start_s"].as_f64().unwrap();
+        assert!((0.5..1.9).contains(&length), "{line}");
+        drop(busy);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_killed_recorder_is_started_again_and_the_gap_is_counted() {
+    check("watch::a_killed_recorder_is_started_again_and_the_gap_is_counted", || {
+        let mut service = Service::start("window = \"1s\"\n")?;
+        service.wait_for_files(1);
+        let first = service.recorder().expect("a recorder");
+        kill(first, "KILL");
+        let is_other = || service.recorder().is_some_and(|pid| pid != first);
+        assert!(is_soon(is_other), "{}", service.log());
+        assert!(is_soon(|| service.counted("gap_ms") > 0), "{}", service.log());
+        assert_eq!(service.counted("recorder_ends"), 1);
+        let number = service.files().len();
+        service.wait_for_files(number + 2);
+        let text = stdout(&service.ask(&[]));
+        assert!(text.contains("  recorder_ends: 1 ("), "{text}");
+        let log = service.end();
+        assert!(
+            log.contains("the recorder ended (signal: 9 (SIGKILL)): it is started again"),
+            "{log}"
+        );
+        assert!(log.contains("records again: for "), "{log}");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_killed_service_starts_again_in_its_folder() {
+    check("watch::a_killed_service_starts_again_in_its_folder", || {
+        let mut service = Service::start("window = \"1s\"\n")?;
+        service.wait_for_files(2);
+        let recorder = service.recorder().expect("a recorder");
+        service.child.kill().unwrap();
+        let proc = PathBuf::from(format!("/proc/{recorder}"));
+        wait_until("the recorder ends at its next write", || !proc.exists());
+        let half = service.path("files/.writing-whit-20200101T000000Z.data");
+        fs::write(&half, "half").unwrap();
+        let before = service.files().len();
+        service.launch(&[]);
+        service.wait_for_files(before + 2);
+        assert!(!half.exists());
+        for file in service.files() {
+            succeed(whit().args(["report", "--stdio", "-i"]).arg(&file));
+        }
+        assert!(
+            service.status()["sinks"][0]["detail"]["files"].as_u64() >= Some(before as u64 + 2)
+        );
+        service.end();
+        Ok(())
+    });
+}
+
+#[test]
+fn old_files_go_and_a_full_disk_ends_nothing() {
+    check("watch::old_files_go_and_a_full_disk_ends_nothing", || {
+        // A file system of 1 MiB, filled by others.
+        let disk = tempfile::tempdir().unwrap();
+        let mount =
+            |options: &[&str]| Command::new("mount").args(options).arg(disk.path()).output();
+        let mounted = mount(&["-t", "tmpfs", "-o", "size=16m", "tmpfs"]);
+        if !mounted.is_ok_and(|it| it.status.success()) {
+            return Err(Skip("this user cannot mount a small file system".to_owned()));
+        }
+        let unmount = Unmount(disk.path().to_owned());
+        let folder = disk.path().join("files");
+        let mut service = Service::start_with(
+            "window = \"1s\"\n",
+            &["--folder", folder.to_str().unwrap()],
+            |_| (),
+        )?;
+        let number = || fs::read_dir(&folder).into_iter().flatten().count();
+        wait_until("two files", || number() >= 4);
+        let mut filler = fs::File::create(disk.path().join("filler")).unwrap();
+        while filler.write_all(&[1; 4096]).is_ok() {}
+        let lost =
+            || service.status()["sinks"][0]["detail"]["windows_lost_by_disk"].as_u64().unwrap_or(0);
+        assert!(is_soon(|| lost() >= 2), "{}", service.log());
+        assert!(service.log().matches("No space left on device").count() >= 1, "{}", service.log());
+        drop(filler);
+        fs::remove_file(disk.path().join("filler")).unwrap();
+        let before = number();
+        wait_until("files again", || number() >= before + 2);
+        // As small as can be: one file stays.
+        fs::write(
+            service.path("watch.toml"),
+            format!(
+                "keep-bytes = \"1K\"\nwindow = \"1s\"\nevent = \"cpu-clock\"\nsocket = {:?}\n",
+                service.path("watch.sock")
+            ),
+        )
+        .unwrap();
+        signal(&service.child, "-HUP");
+        wait_until("old files go", || number() <= 4);
+        let log = service.end();
+        assert!(log.contains("the configuration was read again"), "{log}");
+        drop(unmount);
+        Ok(())
+    });
+}
+
+struct Unmount(PathBuf);
+
+impl Drop for Unmount {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn settings_change_while_it_runs_and_bad_ones_do_not() {
+    check("watch::settings_change_while_it_runs_and_bad_ones_do_not", || {
+        let mut service = Service::start("window = \"1s\"\n")?;
+        service.wait_for_files(1);
+        let first = service.recorder().expect("a recorder");
+        let refused = |number| is_soon(|| service.counted("reloads_refused") == number);
+        service.configure("window = \"1s\"\nfreqq = 99\n");
+        signal(&service.child, "-HUP");
+        assert!(refused(1), "{}", service.log());
+        assert!(
+            service.log().contains("there is no key 'freqq': did you mean 'freq'?"),
+            "{}",
+            service.log()
+        );
+        assert_eq!(service.recorder(), Some(first));
+        // A recorder that refuses its options: the old settings come back.
+        service.configure("window = \"1s\"\nrecord-options = [\"--no-such-option\"]\n");
+        signal(&service.child, "-HUP");
+        assert!(refused(2), "{}", service.log());
+        let number = service.files().len();
+        service.wait_for_files(number + 1);
+        assert!(service.log().contains("the recorder refuses the new ones"), "{}", service.log());
+        service.configure("window = \"1s\"\nfreq = 97\n");
+        signal(&service.child, "-HUP");
+        assert!(is_soon(|| service.counted("reloads") >= 2), "{}", service.log());
+        let number = service.files().len();
+        service.wait_for_files(number + 2);
+        service.end();
+        let last = service.files().pop().unwrap();
+        let header = succeed(whit().args(["report", "--header-only", "-i"]).arg(last));
+        assert!(
+            String::from_utf8_lossy(&header).contains("97"),
+            "{}",
+            String::from_utf8_lossy(&header)
+        );
+        Ok(())
+    });
+}
+
+#[test]
+fn systemd_and_prometheus_get_what_they_ask_for() {
+    check("watch::systemd_and_prometheus_get_what_they_ask_for", || {
+        let port = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).unwrap().port();
+        let mut notify = None;
+        let bind = |place: &Path| notify = UnixDatagram::bind(place.join("notify")).ok();
+        let config = format!("window = \"1s\"\nmetrics = \"127.0.0.1:{port}\"\n");
+        let mut service = Service::start_with(&config, &[], bind)?;
+        let notify = notify.unwrap();
+        notify.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        let next = || {
+            let mut bytes = [0; 500];
+            let size = notify.recv(&mut bytes).expect("a message to systemd");
+            String::from_utf8_lossy(&bytes[..size]).into_owned()
+        };
+        while next() != "READY=1" {}
+        service.wait_for_files(2);
+        let mut client = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        client.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+        let mut page = String::new();
+        client.read_to_string(&mut page).unwrap();
+        assert!(page.starts_with("HTTP/1.1 200 OK"), "{page}");
+        assert!(page.contains("\nwhit_watch_recorder_runs 1\n"), "{page}");
+        let own = page
+            .lines()
+            .find_map(|line| line.strip_prefix("whit_watch_memory_bytes{part=\"recorder\"} "));
+        assert!(own.and_then(|it| it.parse::<f64>().ok()).is_some_and(|it| it > 1e6), "{page}");
+        signal(&service.child, "-TERM");
+        while next() != "STOPPING=1" {}
+        assert_eq!(service.child.wait().unwrap().code(), Some(0));
+        assert_eq!(service.ask(&[]).status.code(), Some(1));
+        Ok(())
+    });
+}
+
+#[test]
+fn a_wrong_start_says_why_and_ends_with_the_code_of_its_cause() {
+    program();
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("s.sock");
+    let ended = |options: &[&str]| {
+        let mut watch = whit();
+        watch.args(["watch", "--socket"]).arg(&socket).arg("--folder").arg(folder.path().join("f"));
+        let output = watch.args(options).stdin(Stdio::null()).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    for (options, wanted) in [
+        (["--window", "x"], "whit watch: "),
+        (["--fre", "1"], "--freq"),
+        (["--metrics", "0.0.0.0:1"], "everyone in the network"),
+        (["--config", "/nowhere.toml"], "/nowhere.toml"),
+        (["--folder", "/proc/no"], "--folder names another one"),
+        (["--set", "freq"], "write KEY=VALUE"),
+    ] {
+        let (code, text) = ended(&options);
+        assert!(code == Some(2) && text.contains(wanted), "{options:?}: {code:?} {text}");
+    }
+    let (code, text) = ended(&["--event", "no-such-event"]);
+    assert!(code == Some(2) || code == Some(1), "{code:?} {text}");
+    assert!(text.contains("no-such-event"), "{text}");
+}
