@@ -118,6 +118,30 @@ go_consumer() {
         warn "cannot build the reader of OTLP profiles in Go: its test is skipped"
 }
 
+# Receivers of profiles: OpenTelemetry's collector, as its builder makes it of a list of parts, and Parca. A minute and
+# five on two CPUs. Both are copied first: Go writes sums beside go.mod.
+receivers() {
+    local place=$PWD/target/setup/receivers
+    mkdir -p "$place"
+    cp -r crates/whit-push/tests/receivers/programs/. "$place/"
+    if [ ! -x "$place/bin/collector" ]; then
+        say "setup: OpenTelemetry's collector"
+        quietly "$LOG" env GOBIN="$place/bin" go install go.opentelemetry.io/collector/cmd/builder@v0.165.0 &&
+            # Its own fetching asks for modules that only tests of modules need.
+            quietly "$LOG" env -C "$place/collector" "$place/bin/builder" --config parts.yaml \
+                --skip-get-modules --skip-compilation &&
+            quietly "$LOG" go build -C "$place/collector" -mod=mod -buildvcs=false -trimpath -ldflags='-s -w' \
+                -o "$place/bin/collector" . ||
+            warn "cannot build OpenTelemetry's collector: tests against it are skipped"
+    fi
+    if [ ! -x "$place/bin/parca" ]; then
+        say "setup: Parca"
+        quietly "$LOG" go build -C "$place/parca" -mod=mod -buildvcs=false -trimpath -ldflags='-s -w' \
+            -o "$place/bin/parca" github.com/parca-dev/parca/cmd/parca ||
+            warn "cannot build Parca: tests against it are skipped"
+    fi
+}
+
 wanted_rust() { sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml; }
 rust_version() { rustc --version 2>/dev/null | cut -d ' ' -f 2; }
 not_older() { [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" = "$1" ]; }
@@ -182,6 +206,7 @@ case $GOAL in
             optional 'have npm' 'the tests of the page are skipped' npm
             have npm && have python3 && consumers
             have go && go_consumer
+            have go && receivers
             optional 'have chromium || have chromium-browser || have google-chrome' \
                 'the tests of the page in a browser are skipped' chromium
         fi

@@ -104,6 +104,8 @@ condition() {
         hides-switches) hides_switches ;;
         no-consumers) [ ! -e target/setup/consumers/with-datafusion ] ;;
         no-spark) [ ! -d target/cluster/pyspark/deps/jars ] || [ ! -x target/cluster/python/bin/python ] || ! have java ;;
+        no-collector) [ ! -x target/setup/receivers/bin/collector ] ;;
+        no-parca) [ ! -x target/setup/receivers/bin/parca ] ;;
         no-otlp-reader) [ ! -x target/setup/consumers/read-otlp ] ;;
         no-chromium) ! have chromium && ! have chromium-browser && ! have google-chrome ;;
         no-libc-symbols) [ ! -d /usr/lib/debug/.build-id ] ;;

@@ -32,6 +32,7 @@
 #![forbid(unsafe_code)]
 
 mod content;
+mod delivery;
 mod firefox;
 mod folded;
 mod format;
@@ -41,8 +42,11 @@ mod perfetto;
 mod pprof;
 mod proto;
 mod speedscope;
+#[cfg(test)]
+mod test_support;
 
 pub use content::Content;
+pub use delivery::{Delivery, SampleLabels};
 pub use firefox::debug_id;
 pub use format::Format;
 pub use notes::Note;
@@ -71,13 +75,37 @@ pub fn write(
     out: &mut dyn Write,
 ) -> Result<(), ExportError> {
     match format {
-        Format::Pprof => pprof::write(content, out)?,
+        Format::Pprof => pprof::write(content, None, out)?,
         Format::Firefox => firefox::write(content, out)?,
         Format::Perfetto => perfetto::write(content, SampleForm::Stack, out)?,
         Format::PerfettoV57 => perfetto::write(content, SampleForm::Perf, out)?,
         Format::Speedscope => speedscope::write(content, out)?,
-        Format::Otlp => otlp::write(content, out)?,
+        Format::Otlp => otlp::write(content, None, out)?,
         Format::Folded => folded::write(content, out)?,
     }
     Ok(())
+}
+
+/// Writes a window as OTLP (Alpha), for a receiver that keeps many: `ExportProfilesServiceRequest`.
+///
+/// # Errors
+/// The error of `out`.
+pub fn write_otlp_window(
+    content: &Content<'_>,
+    delivery: &Delivery,
+    out: &mut dyn Write,
+) -> Result<(), ExportError> {
+    Ok(otlp::write(content, Some(delivery), out)?)
+}
+
+/// Writes a window as pprof in gzip, for a receiver that keeps many.
+///
+/// # Errors
+/// The error of `out`.
+pub fn write_pprof_window(
+    content: &Content<'_>,
+    delivery: &Delivery,
+    out: &mut dyn Write,
+) -> Result<(), ExportError> {
+    Ok(pprof::write(content, Some(delivery), out)?)
 }

@@ -4,6 +4,7 @@
 //! empty value that the protocol asks for.
 
 use crate::content::{Content, Moment};
+use crate::delivery::Delivery;
 use crate::proto::otlp::{
     AnyValue, Function, InstrumentationScope, KeyValue, KeyValueAndUnit, Line, Link, Location,
     Mapping, Profile, ProfilesDictionary, Resource, Sample, Stack, Value, ValueType,
@@ -12,10 +13,15 @@ use prost::Message;
 use prost::encoding::{WireType, encode_key, encode_varint};
 use rustc_hash::FxHashMap;
 use std::io::{self, Write};
-use whit_profile::model::{CgroupId, CommId, DsoKind, EventId, NodeId, ThreadId};
+use whit_profile::model::{CgroupId, CommId, DsoKind, EventId, NodeId, SampleRow, ThreadId};
 
-/// Writes the data: the dictionary last, when everything has its number there.
-pub(crate) fn write(content: &Content<'_>, out: &mut dyn Write) -> io::Result<()> {
+/// Writes the data: the dictionary last, when everything has its number there. That of a window, for a receiver that
+/// has many, has its notes in the profiles: they change, and a resource is told apart by its attributes.
+pub(crate) fn write(
+    content: &Content<'_>,
+    delivery: Option<&Delivery>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let mut dictionary = Dictionary::new(content);
     let moments = content.moments();
     let mut scope_profiles = Vec::new();
@@ -25,11 +31,11 @@ pub(crate) fn write(content: &Content<'_>, out: &mut dyn Write) -> io::Result<()
     };
     put(&mut scope_profiles, 1, &scope.encode_to_vec());
     for event in content.sampled_events() {
-        let profile = profile(content, event, &moments, &mut dictionary)?;
+        let profile = profile(content, event, delivery, &moments, &mut dictionary)?;
         put(&mut scope_profiles, 2, &profile);
     }
     let mut resource_profiles = Vec::new();
-    put(&mut resource_profiles, 1, &resource(content).encode_to_vec());
+    put(&mut resource_profiles, 1, &resource(content, delivery).encode_to_vec());
     put(&mut resource_profiles, 2, &scope_profiles);
     drop(scope_profiles);
     write_field(out, 1, &resource_profiles)?;
@@ -56,16 +62,30 @@ fn text(text: &str) -> Option<AnyValue> {
     Some(AnyValue { value: Some(Value::Text(text.to_owned())) })
 }
 
-fn resource(content: &Content<'_>) -> Resource {
+fn resource(content: &Content<'_>, delivery: Option<&Delivery>) -> Resource {
     let info = &content.profile.recording;
-    let pair = |key: &str, value: &str| KeyValue { key: key.to_owned(), value: text(value) };
     let mut attributes = vec![
-        pair("host.name", info.hostname.exact()),
-        pair("host.arch", info.arch.exact()),
-        pair("os.type", "linux"),
-        pair("os.version", info.os_release.exact()),
+        ("host.name", delivery.map_or(info.hostname.exact(), |it| it.host(content)).to_owned()),
+        ("host.arch", info.arch.exact().to_owned()),
+        ("os.type", "linux".to_owned()),
+        ("os.version", info.os_release.exact().to_owned()),
     ];
-    // Keys of a resource are unique.
+    match delivery {
+        None => attributes.extend(notes_by_key(content)),
+        Some(delivery) => {
+            let own = delivery.identity.iter().map(|(key, text)| (key.as_str(), text.clone()));
+            let own: Vec<_> = own.collect();
+            attributes.retain(|(key, _)| own.iter().all(|(other, _)| other != key));
+            attributes.extend(own);
+        }
+    }
+    let pair =
+        |(key, value): &(&str, String)| KeyValue { key: (*key).to_owned(), value: text(value) };
+    Resource { attributes: attributes.iter().map(pair).collect() }
+}
+
+/// Keys of attributes are unique, those of notes are not.
+fn notes_by_key(content: &Content<'_>) -> Vec<(&'static str, String)> {
     let mut by_key: Vec<(&str, String)> = Vec::new();
     for note in content.notes() {
         match by_key.iter_mut().find(|(key, _)| *key == note.key) {
@@ -73,26 +93,35 @@ fn resource(content: &Content<'_>) -> Resource {
             None => by_key.push((note.key, note.text)),
         }
     }
-    attributes.extend(by_key.iter().map(|(key, text)| pair(key, text)));
-    Resource { attributes }
+    by_key
 }
 
 /// Samples that share these are one message with many times.
 type Key = (ThreadId, CommId, Option<CgroupId>, NodeId);
 
-/// The times of such samples, with their periods.
-type Group = Vec<(u64, u64)>;
+/// The values of such samples, with their times where these were kept.
+#[derive(Default)]
+struct Group {
+    values: Vec<i64>,
+    times: Vec<u64>,
+}
 
 fn profile(
     content: &Content<'_>,
     event: EventId,
+    delivery: Option<&Delivery>,
     moments: &[Moment<'_>],
     dictionary: &mut Dictionary<'_, '_>,
 ) -> io::Result<Vec<u8>> {
     let (first, last) = content.span();
-    let (unix_ns, is_certain) = content.unix_ns(first);
+    let (unix_ns, is_certain) = match delivery {
+        None => content.unix_ns(first),
+        Some(delivery) => (delivery.start_unix_ns, true),
+    };
+    let name =
+        delivery.map_or(content.event_name(event).to_owned(), |_| content.series_name(event));
     let kind = ValueType {
-        type_strindex: dictionary.string(content.event_name(event)),
+        type_strindex: dictionary.string(&name),
         unit_strindex: dictionary.string(content.unit(event).name()),
     };
     let mut attributes = vec![dictionary.text_attribute("whit.event", content.event_name(event))];
@@ -100,32 +129,50 @@ fn profile(
         let text = "estimated from the time at which the file was written";
         attributes.push(dictionary.text_attribute("whit.time_of_day", text));
     }
-    let mut head = Profile {
+    if delivery.is_some() {
+        attributes.extend(dictionary.density(event));
+        let notes = notes_by_key(content);
+        attributes.extend(notes.iter().map(|(key, text)| dictionary.text_attribute(key, text)));
+    }
+    let head = Profile {
         sample_type: Some(kind),
         time_unix_nano: unix_ns,
-        duration_nano: last.since(first),
+        duration_nano: delivery.map_or(last.since(first), |delivery| delivery.duration_ns),
         period_type: Some(kind),
         period: content.period(event) as i64,
+        profile_id: profile_id(unix_ns, event),
         attribute_indices: attributes,
         ..Profile::default()
     };
-    head.profile_id = profile_id(unix_ns, event);
     let mut bytes = head.encode_to_vec();
-    let mut groups: FxHashMap<Key, Group> = FxHashMap::default();
-    for moment in moments.iter().filter(|moment| moment.row.event == event) {
-        let row = moment.row;
-        let key = (row.thread, row.comm, content.cgroup(row), row.node);
-        groups.entry(key).or_default().push((content.unix_ns(moment.time).0, moment.period));
-    }
-    let mut groups: Vec<_> = groups.into_iter().collect();
-    groups.sort_unstable_by_key(|(key, _)| *key);
-    for (key, times) in groups {
-        let sample = dictionary.sample(key, &times);
+    for (key, group) in groups(content, event, moments) {
+        let sample = dictionary.sample(key, group);
         Profile { samples: vec![sample], ..Profile::default() }
             .encode(&mut bytes)
             .map_err(io::Error::other)?;
     }
     Ok(bytes)
+}
+
+/// The samples of an event: one by one, or added up where their times were not kept.
+fn groups(content: &Content<'_>, event: EventId, moments: &[Moment<'_>]) -> Vec<(Key, Group)> {
+    let mut groups: FxHashMap<Key, Group> = FxHashMap::default();
+    let key = |row: &SampleRow| (row.thread, row.comm, content.cgroup(row), row.node);
+    for moment in moments.iter().filter(|moment| moment.row.event == event) {
+        let group = groups.entry(key(moment.row)).or_default();
+        group.values.push(moment.period as i64);
+        group.times.push(content.unix_ns(moment.time).0);
+    }
+    if content.profile.singles.is_none() {
+        for row in content.profile.rows.iter().filter(|row| row.event == event) {
+            let group = groups.entry(key(row)).or_default();
+            let sum = group.values.pop().unwrap_or(0).saturating_add_unsigned(row.period);
+            group.values.push(sum);
+        }
+    }
+    let mut groups: Vec<_> = groups.into_iter().collect();
+    groups.sort_unstable_by_key(|(key, _)| *key);
+    groups
 }
 
 /// 16 bytes that are the same for the same recording.
@@ -210,7 +257,7 @@ impl<'c, 'a> Dictionary<'c, 'a> {
         number
     }
 
-    fn sample(&mut self, (thread, comm, cgroup, node): Key, times: &Group) -> Sample {
+    fn sample(&mut self, (thread, comm, cgroup, node): Key, group: Group) -> Sample {
         let content = self.content;
         let info = &content.profile.threads[thread.index()];
         let comm = content.profile.comms[comm.index()].exact();
@@ -223,13 +270,41 @@ impl<'c, 'a> Dictionary<'c, 'a> {
         if let Some(cgroup) = cgroup {
             let path = content.cgroup_path(cgroup);
             attribute_indices.push(self.text_attribute("linux.cgroup.path", path));
+            attribute_indices.extend(self.workload(cgroup));
         }
         Sample {
             stack_index: self.stack(node),
             attribute_indices,
-            values: times.iter().map(|(_, period)| *period as i64).collect(),
-            timestamps_unix_nano: times.iter().map(|(time, _)| *time).collect(),
+            values: group.values,
+            timestamps_unix_nano: group.times,
         }
+    }
+
+    /// The names in the cgroup's path.
+    fn workload(&mut self, cgroup: CgroupId) -> impl Iterator<Item = i32> + use<> {
+        let workload = self.content.workload(cgroup);
+        let pairs = [
+            ("container.id", workload.container),
+            ("k8s.pod.uid", workload.pod.as_deref()),
+            ("systemd.unit", workload.unit),
+        ];
+        pairs
+            .map(|(key, text)| text.map(|text| self.text_attribute(key, text)))
+            .into_iter()
+            .flatten()
+    }
+
+    /// How densely the window was sampled: windows of different densities are added up by it.
+    fn density(&mut self, event: EventId) -> impl Iterator<Item = i32> + use<> {
+        let density = self.content.density(event);
+        let pairs = [
+            ("whit.samples_per_second", density.per_second),
+            ("whit.cpus", density.cpus.map(u64::from)),
+        ];
+        let number = |(key, number): (&str, Option<u64>)| {
+            number.map(|number| self.attribute(key, Value::Int(number as i64)))
+        };
+        pairs.map(number).into_iter().flatten()
     }
 
     fn mappings(&mut self) -> Vec<Mapping> {

@@ -40,6 +40,7 @@ mod open_failure;
 mod outside_text;
 mod runtime;
 mod stack_end;
+mod time_length;
 
 use std::fmt;
 
@@ -54,6 +55,7 @@ pub use open_failure::OpenFailure;
 pub use outside_text::{OutsideText, escape, escape_appended, escape_json, is_escaped};
 pub use runtime::{PYTHON_WALKED, Runtime};
 pub use stack_end::StackEnd;
+pub use time_length::{ParseTimeLengthError, TimeLength};
 
 macro_rules! address_type {
     ($(#[$doc:meta])* $name:ident) => {

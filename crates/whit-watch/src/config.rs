@@ -194,8 +194,19 @@ mod tests {
         assert_eq!(error, "FILE, line 2: there is no key 'keep-byte': did you mean 'keep-bytes'?");
         let error = of("xyzzy = 1", &[]).unwrap_err();
         assert!(error.contains("the keys are freq, event, switches"), "{error}");
-        let error = of("", &[("push.main.url", "x")]).unwrap_err();
-        assert!(error.contains("there is no key 'push'"), "{error}");
+        let error = of("", &[("pushs.main.url", "x")]).unwrap_err();
+        assert!(error.contains("did you mean 'push'"), "{error}");
+    }
+
+    #[test]
+    fn destinations_have_keys_of_their_own() {
+        let file = "[push.main]\nkind = \"otlp\"\nurl = \"http://collector:4318\"\n";
+        let settings = of(file, &[("push.main.timeout", "3s")]).unwrap();
+        assert_eq!(settings.push["main"].timeout.to_string(), "3s");
+        let error = of(&format!("{file}timeot = \"3s\"\n"), &[]).unwrap_err();
+        assert!(error.contains("there is no key 'timeot': did you mean 'timeout'?"), "{error}");
+        let error = of(file, &[("push.main.url", "collector")]).unwrap_err();
+        assert!(error.contains("push: main: url 'collector' is no address"), "{error}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
-use whit_types::ByteSize;
+use whit_types::{ByteSize, ParseTimeLengthError, TimeLength};
 
 /// How the text of an option becomes a value of the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -81,9 +81,6 @@ impl<T: Value> Value for Option<T> {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct Length(pub Duration);
 
-/// Units with their letters, largest first.
-const UNITS: [(u64, char); 4] = [(86_400, 'd'), (3600, 'h'), (60, 'm'), (1, 's')];
-
 impl Length {
     /// So many seconds.
     pub const fn seconds(seconds: u64) -> Length {
@@ -93,30 +90,15 @@ impl Length {
 
 impl fmt::Display for Length {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let seconds = self.0.as_secs();
-        if self.0.subsec_nanos() != 0 {
-            return write!(f, "{}s", self.0.as_secs_f64());
-        }
-        let divides = |unit: &&(u64, char)| seconds >= unit.0 && seconds.is_multiple_of(unit.0);
-        let (unit, letter) = UNITS.iter().find(divides).copied().unwrap_or((1, 's'));
-        write!(f, "{}{letter}", seconds / unit)
+        TimeLength(self.0).fmt(f)
     }
 }
 
 impl FromStr for Length {
-    type Err = String;
+    type Err = ParseTimeLengthError;
 
-    fn from_str(text: &str) -> Result<Length, String> {
-        let letter = text.chars().next_back();
-        let (digits, unit) = match UNITS.iter().find(|(_, unit)| Some(*unit) == letter) {
-            Some((unit, _)) => (&text[..text.len() - 1], *unit),
-            None => (text, 1),
-        };
-        let number: Option<f64> = digits.parse().ok().filter(|it| (0.0..=1e9).contains(it));
-        let length = number.map(|number| Length(Duration::from_secs_f64(number * unit as f64)));
-        length.ok_or_else(|| {
-            format!("'{text}' is no length of time: write a number with s, m, h or d, such as 30s")
-        })
+    fn from_str(text: &str) -> Result<Length, ParseTimeLengthError> {
+        text.parse().map(|TimeLength(length)| Length(length))
     }
 }
 
@@ -202,22 +184,3 @@ macro_rules! settings {
     };
 }
 pub(crate) use settings;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lengths_of_time_are_read_and_shown() {
-        let of = |text: &str| text.parse::<Length>();
-        assert_eq!(of("30"), Ok(Length::seconds(30)));
-        assert_eq!(of("7d"), Ok(Length::seconds(7 * 86_400)));
-        assert_eq!(of("0.5m"), Ok(Length::seconds(30)));
-        for text in ["", "d", "-1s", "1w", "NaN", "1e30", "é"] {
-            assert!(of(text).is_err_and(|error| error.contains("such as 30s")), "{text}");
-        }
-        let shown = [90, 120, 7200, 86_400, 0].map(|seconds| Length::seconds(seconds).to_string());
-        assert_eq!(shown, ["90s", "2m", "2h", "1d", "0s"]);
-        assert_eq!(of("1.5").map(|it| it.to_string()), Ok("1.5s".to_owned()));
-    }
-}

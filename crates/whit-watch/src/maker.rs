@@ -6,8 +6,9 @@ use crate::log::Log;
 use crate::retention::Limits;
 use crate::service::{KeeperParts, Maker};
 use crate::settings::Settings;
-use crate::sinks::{Recordings, SharedFolder, Sink};
+use crate::sinks::{Push, Recordings, SharedFolder, SharedPusher, Sink};
 use crate::triggers::{Fire, Trigger};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -17,13 +18,20 @@ pub(crate) struct Standard {
     log: Log,
     /// The folder that is open: the sink of new settings may have that of the old ones.
     folder: Mutex<Option<(std::path::PathBuf, SharedFolder)>>,
+    /// Pushers by the names of destinations, for the same reason.
+    pushers: Mutex<BTreeMap<String, SharedPusher>>,
     /// The flight recorder of the present settings.
     flight: Mutex<Option<Arc<Flight>>>,
 }
 
 impl Standard {
     pub(crate) fn new(log: &Log) -> Standard {
-        Standard { log: log.clone(), folder: Mutex::default(), flight: Mutex::default() }
+        Standard {
+            log: log.clone(),
+            folder: Mutex::default(),
+            flight: Mutex::default(),
+            pushers: Mutex::default(),
+        }
     }
 
     fn folder(&self, root: &Path) -> Result<SharedFolder, String> {
@@ -38,6 +46,11 @@ impl Standard {
         *open = Some((root.to_owned(), folder.clone()));
         Ok(folder)
     }
+
+    fn pusher(&self, name: &str) -> SharedPusher {
+        let mut pushers = self.pushers.lock().unwrap_or_else(PoisonError::into_inner);
+        pushers.entry(name.to_owned()).or_default().clone()
+    }
 }
 
 impl Maker for Standard {
@@ -47,6 +60,11 @@ impl Maker for Standard {
             let folder = self.folder(&settings.folder)?;
             let limits = Limits { age: settings.keep_age.0, bytes: settings.keep_bytes.0.0 };
             sinks.push(Arc::new(Recordings::new(&settings.folder, limits, folder, &self.log)));
+        }
+        for (name, destination) in &settings.push {
+            let pusher = self.pusher(name);
+            let push = Push::new((name, destination), &settings.folder, pusher, &self.log)?;
+            sinks.push(Arc::new(push));
         }
         Ok(sinks)
     }

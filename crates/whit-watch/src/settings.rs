@@ -2,6 +2,7 @@
 
 use crate::described::{Length, Size, settings};
 use crate::server::{Address, default_socket};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 use whit_types::ByteSize;
@@ -60,6 +61,8 @@ settings! {
     tables {
         /// Events that write the last seconds into a file.
         trigger: whit_trigger::Settings;
+        /// Receivers of windows, each by a name (`docs/push.md`).
+        push: BTreeMap<String, whit_push::Settings>;
     }
 }
 
@@ -83,6 +86,11 @@ impl Settings {
     /// # Errors
     /// The first one that cannot be used.
     pub fn validate(&self) -> Result<(), WrongValue> {
+        for (name, destination) in &self.push {
+            if let Err(reason) = destination.validate(name) {
+                return wrong("push", format!("{name}: {reason}"));
+            }
+        }
         let window = self.window.0;
         if window.subsec_nanos() != 0 || !WINDOW_S.contains(&window.as_secs()) {
             return wrong(

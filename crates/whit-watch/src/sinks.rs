@@ -1,7 +1,9 @@
 //! Where windows go. Each sink has a thread and a queue; a slow one delays neither the recorder nor other sinks.
 
+mod push;
 mod recordings;
 
+pub(crate) use push::{Push, SharedPusher};
 pub use recordings::Recordings;
 pub(crate) use recordings::SharedFolder;
 

@@ -1,5 +1,7 @@
 //! `whit watch`: windows in files, status, faults, other settings while it runs.
 
+mod push;
+
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
