@@ -161,3 +161,26 @@ fn other_settings_take_the_folder_and_the_socket_over() {
     let none = Settings { flight: Length::seconds(0), ..settings(dir.path(), 0.0) };
     assert!(Plan::of(&none).is_none());
 }
+
+#[test]
+fn a_reload_replaces_the_recorder_and_a_wrong_one_brings_the_old_one_back() {
+    use crate::maker::Standard;
+    use crate::service::Maker;
+    let dir = tempfile::tempdir().unwrap();
+    let maker = Standard::new(&Log::new(Box::new(io::sink())));
+    let with = |seconds, socket: &str| {
+        let mut settings = settings(dir.path(), 0.0);
+        settings.flight = Length::seconds(seconds);
+        settings.trigger.socket = Some(dir.path().join(socket));
+        settings
+    };
+    let keeper = |settings: &Settings| maker.keeper(settings).map(Option::unzip);
+    let has_triggers = |keeper: &Arc<dyn Keeper>| !keeper.status()["triggers"].is_null();
+    let old = keeper(&with(5, "socket")).unwrap().0.unwrap();
+    let new = keeper(&with(6, "socket")).unwrap().0.unwrap();
+    assert_eq!((has_triggers(&old), has_triggers(&new)), (false, true));
+    assert!(keeper(&with(7, "missing/socket")).is_err());
+    assert!(has_triggers(&new));
+    assert!(keeper(&with(0, "socket")).unwrap().0.is_none());
+    assert!(!has_triggers(&new));
+}
