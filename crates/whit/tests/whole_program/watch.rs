@@ -167,11 +167,10 @@ fn each_window_is_a_recording_that_readers_open() {
         let log = service.end();
         assert!(log.contains("whit watch: records\n"), "{log}");
         let files = service.files();
-        // The first window and the last one are shorter than a second.
-        for file in &files[1..files.len() - 1] {
-            let samples = samples_of("shares", file);
-            assert!((20..=400).contains(&samples), "{samples} in {}", file.display());
-        }
+        // A busy machine gives the program little of a second, but never two CPUs.
+        let samples: Vec<_> = files.iter().map(|file| samples_of("shares", file)).collect();
+        assert!(samples.iter().all(|it| *it <= 400), "{samples:?}");
+        assert!(samples.iter().sum::<u64>() >= 20, "{samples:?}");
         if let Ok(mut perf) = perf() {
             let report = perf.args(["report", "--stdio", "-i"]).arg(&files[2]).output().unwrap();
             assert!(stdout(&report).contains("shares"), "{}", stdout(&report));
