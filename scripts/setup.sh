@@ -118,12 +118,18 @@ go_consumer() {
         warn "cannot build the reader of OTLP profiles in Go: its test is skipped"
 }
 
-# Receivers of profiles: OpenTelemetry's collector, as its builder makes it of a list of parts, and Parca. A minute and
-# five on two CPUs. Both are copied first: Go writes sums beside go.mod.
-receivers() {
+# Receivers of profiles, which are copied first: Go writes sums beside go.mod.
+receivers_folder() {
     local place=$PWD/target/setup/receivers
     mkdir -p "$place"
     cp -r crates/whit-push/tests/receivers/programs/. "$place/"
+    echo "$place"
+}
+
+# OpenTelemetry's collector, as its builder makes it of a list of parts: a minute on two CPUs.
+collector() {
+    local place
+    place=$(receivers_folder)
     if [ ! -x "$place/bin/collector" ]; then
         say "setup: OpenTelemetry's collector"
         quietly "$LOG" env GOBIN="$place/bin" go install go.opentelemetry.io/collector/cmd/builder@v0.165.0 &&
@@ -134,6 +140,12 @@ receivers() {
                 -o "$place/bin/collector" . ||
             warn "cannot build OpenTelemetry's collector: tests against it are skipped"
     fi
+}
+
+# Some five minutes on two CPUs: not for every `make test`.
+parca() {
+    local place
+    place=$(receivers_folder)
     if [ ! -x "$place/bin/parca" ]; then
         say "setup: Parca"
         quietly "$LOG" go build -C "$place/parca" -mod=mod -buildvcs=false -trimpath -ldflags='-s -w' \
@@ -206,7 +218,7 @@ case $GOAL in
             optional 'have npm' 'the tests of the page are skipped' npm
             have npm && have python3 && consumers
             have go && go_consumer
-            have go && receivers
+            have go && collector
             optional 'have chromium || have chromium-browser || have google-chrome' \
                 'the tests of the page in a browser are skipped' chromium
         fi
@@ -215,6 +227,7 @@ case $GOAL in
         compilers
         rust
         perf_tool
+        have go && parca
         ;;
     kernels)
         compilers

@@ -102,6 +102,10 @@ condition() {
         # The first line is of all CPUs; its ninth word is the time that the hypervisor took.
         steal) [ "$(awk 'NR == 1 { print $9 }' /proc/stat)" != 0 ] ;;
         hides-switches) hides_switches ;;
+        no-psi) ! { : >>/proc/pressure/cpu; } 2>/dev/null ;;
+        # JDK 17 with its compiler.
+        no-java) ! java -XX:+UnlockDiagnosticVMOptions -XX:-DumpPerfMapAtExit --describe-module jdk.compiler >/dev/null 2>&1 ;;
+        no-systemd-analyze) ! have systemd-analyze ;;
         no-consumers) [ ! -e target/setup/consumers/with-datafusion ] ;;
         no-spark) [ ! -d target/cluster/pyspark/deps/jars ] || [ ! -x target/cluster/python/bin/python ] || ! have java ;;
         no-collector) [ ! -x target/setup/receivers/bin/collector ] ;;

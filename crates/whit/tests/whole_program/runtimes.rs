@@ -200,6 +200,13 @@ public class Busy {
 }
 ";
 
+/// Skips without Java 17, whose virtual machine knows this option, and its compiler.
+fn java_17() -> Result<(), Skip> {
+    let options = ["-XX:+UnlockDiagnosticVMOptions", "-XX:-DumpPerfMapAtExit"];
+    let with_compiler = ["--describe-module", "jdk.compiler"];
+    probe::need_program("java", &[options, with_compiler].concat())
+}
+
 /// A Java virtual machine in `place` that runs compiled code.
 fn busy_java(place: &Path, options: &[&str]) -> Load {
     std::fs::write(place.join("Busy.java"), BUSY_JAVA).expect("write a program");
@@ -226,7 +233,7 @@ fn record_process(place: &Path, pid: u32, options: &[&str]) -> Result<(String, S
 fn java_writes_its_names_when_the_recorder_asks() {
     check("runtimes_java_map", || {
         probe::own_events()?;
-        probe::program("java")?;
+        java_17()?;
         let place = tempfile::tempdir().expect("make a directory");
         let java = busy_java(place.path(), &[]);
         let (messages, report) = record_process(place.path(), java.id(), &[])?;
@@ -244,7 +251,7 @@ fn java_writes_its_names_when_the_recorder_asks() {
 fn java_that_a_signal_would_end_is_left_alone() {
     check("runtimes_java_without_signals", || {
         probe::own_events()?;
-        probe::program("java")?;
+        java_17()?;
         let place = tempfile::tempdir().expect("make a directory");
         let java = busy_java(place.path(), &["-Xrs", "-XX:+DisableAttachMechanism"]);
         let (messages, _) = record_process(place.path(), java.id(), &["--perf-map"])?;

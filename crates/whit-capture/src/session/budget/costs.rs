@@ -1,8 +1,8 @@
 //! The cost of a recording at the moment.
 //!
 //! Some costs are measured as they are: the recorder's CPU time, interrupts of a PMU. BPF programs are timed for a tenth
-//! of the time; in between, the time of one run counts for each. Costs that nobody measures have constants here, from
-//! runs with and without a recording side by side (`docs/budget.md`).
+//! of the time; in between, the time of one run counts for each. Costs that nobody measures are estimated by constants
+//! (`docs/budget.md`).
 
 use std::collections::VecDeque;
 use std::fs::File;
