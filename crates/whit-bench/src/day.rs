@@ -199,7 +199,7 @@ mod tests {
         assert_eq!((day.pictures, day.hours.len()), (30, 1));
         assert!(hour.begun > 10_000, "{hour:?}");
         // Those that run, those that began within the window, and those without a record of their end: of the half
-        // hour since processes were looked for. Of the whole hour there would be twice as many.
+        // hour since processes were looked for. For the whole hour, they would be twice as many.
         assert!(hour.processes < 1200, "{hour:?}");
         assert!(hour.window_bytes > 0 && hour.window_bytes <= 4 << 20, "{hour:?}");
         assert!(markdown(&day).contains(&hour.begun.to_string()), "{}", markdown(&day));

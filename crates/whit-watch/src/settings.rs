@@ -11,6 +11,8 @@ use whit_types::ByteSize;
 const WINDOW_S: std::ops::RangeInclusive<u64> = 1..=600;
 /// Longest time that is kept at full detail.
 const FLIGHT_MAX: Duration = Duration::from_secs(600);
+/// Budgets that the recorder takes.
+const OVERHEAD_PERCENT: std::ops::RangeInclusive<f64> = 0.01..=100.0;
 /// Forms of files.
 const FORMATS: [&str; 2] = ["recording", "none"];
 
@@ -27,6 +29,8 @@ settings! {
         engine: String = "auto".to_owned(), "ENGINE";
         /// Record only these cgroups [default: the whole machine]
         cgroup: Vec<String> = Vec::new(), "NAME,..";
+        /// Record less while recording costs more than this share of all CPUs, in percent (`docs/budget.md`)
+        max_overhead: Option<f64> = None, "PERCENT";
         /// Give these further options to `whit record`
         record_options: Vec<String> = Vec::new(), "OPTION,..";
         /// Let a window cover so much time; windows begin at multiples of it
@@ -101,6 +105,9 @@ impl Settings {
         if !(1..=100_000).contains(&self.freq) {
             return wrong("freq", format!("takes 1 to 100000 samples a second, not {}", self.freq));
         }
+        if let Some(percent) = self.max_overhead.filter(|it| !OVERHEAD_PERCENT.contains(it)) {
+            return wrong("max-overhead", format!("takes 0.01 to 100 percent, not {percent}"));
+        }
         if !["auto", "bpf", "ring"].contains(&self.engine.as_str()) {
             return wrong("engine", format!("is auto, bpf or ring, not '{}'", self.engine));
         }
@@ -158,6 +165,8 @@ impl Settings {
         arguments.push(format!("--engine={}", self.engine));
         let least = if self.keeps_seconds() { self.flight_freq } else { 0 };
         arguments.push(format!("--freq={}", self.freq.max(least)));
+        let budget = self.max_overhead.iter();
+        arguments.extend(budget.map(|percent| format!("--max-overhead={percent}")));
         arguments.extend(self.event.iter().map(|event| format!("--event={event}")));
         if !self.cgroup.is_empty() {
             arguments.push(format!("--cgroup={}", self.cgroup.join(",")));
@@ -178,5 +187,23 @@ impl Settings {
     pub fn keep(&self) -> Duration {
         // A window is written after it has ended.
         self.window.0 * 2
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_budget_goes_to_the_recorder() {
+        let with = |max_overhead| Settings { max_overhead, ..Settings::default() };
+        assert!(with(Some(0.5)).recorder_arguments().contains(&"--max-overhead=0.5".to_owned()));
+        let without = with(None).recorder_arguments();
+        assert!(!without.iter().any(|it| it.starts_with("--max-overhead")), "{without:?}");
+        for percent in [0.0, 101.0, f64::NAN] {
+            let error = with(Some(percent)).validate().unwrap_err();
+            assert_eq!(error.key, "max-overhead", "{error}");
+        }
+        assert_eq!(with(Some(100.0)).validate(), Ok(()));
     }
 }
