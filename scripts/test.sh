@@ -47,9 +47,9 @@ count() {
     return 0
 }
 
-# The output of failed tests, which may stand far above the end of a log.
+# The output of failed tests, which may stand far above the end of a log. Reads all of it: a closed pipe would end the run.
 failures() {
-    sed -n '/^---- .* stdout ----$/,/^stack backtrace:$/p' "$1" | cut -c "1-$SHOWN_COLUMNS" | head -n "$SHOWN_LINES"
+    sed -n '/^---- .* stdout ----$/,/^stack backtrace:$/p' "$1" | cut -c "1-$SHOWN_COLUMNS" | awk -v n="$SHOWN_LINES" 'NR <= n'
 }
 
 # step NAME COMMAND...

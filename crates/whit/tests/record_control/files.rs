@@ -46,7 +46,11 @@ fn switched(size: &str, modes: &[&str]) {
         assert_eq!(count(file, "LOST events"), 0);
         // Complete by itself: whose code it was is known in each.
         let comms = perf(&["script", "-F", "comm"], file);
-        assert!(comms.split_ascii_whitespace().all(|c| ["sh", "true"].contains(&c)), "{comms}");
+        let mut nameless: Vec<_> =
+            comms.split_ascii_whitespace().filter(|c| !["sh", "true"].contains(c)).collect();
+        nameless.dedup();
+        // The shell has one child at a time. That which runs at the switch may end before its name is read.
+        assert!(nameless.len() <= 1, "{nameless:?}");
         let unknown = perf(&["script", "-G", "-F", "ip,dso"], file);
         let unknown = unknown.lines().filter(|line| line.contains("[unknown]")).count() as u64;
         assert!(unknown * 50 <= *told, "{unknown} of {told} samples are in unknown code");
