@@ -1,7 +1,9 @@
-//! CPU time used so far, by this process or this thread.
+//! CPU time used so far, by this process, this thread, or another process; and memory of processes.
 
+use std::fs;
 use std::mem::MaybeUninit;
 
+use crate::system::page_size;
 use crate::{Errno, check};
 
 /// CPU time and peak memory, as `getrusage(2)` counts them.
@@ -58,9 +60,37 @@ fn get(who: i32) -> Result<CpuUsage, Errno> {
     Ok(CpuUsage::from_rusage(unsafe { usage.assume_init_ref() }))
 }
 
+/// CPU time in nanoseconds of all threads that a process has, by `/proc/PID/task/TID/schedstat`; 0 where it is gone.
+/// `/proc/PID/stat` has it in steps of 10 ms.
+pub fn cpu_time_ns_of(pid: u32) -> u64 {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return 0 };
+    let of_thread = |path: std::path::PathBuf| {
+        fs::read_to_string(path.join("schedstat")).ok()?.split(' ').next()?.parse::<u64>().ok()
+    };
+    threads.flatten().filter_map(|thread| of_thread(thread.path())).sum()
+}
+
+/// Resident memory of a process, by `/proc/PID/statm`; 0 where it is gone.
+pub fn resident_bytes_of(pid: u32) -> u64 {
+    let pages = fs::read_to_string(format!("/proc/{pid}/statm")).ok();
+    let pages = pages.and_then(|text| text.split(' ').nth(1)?.parse::<u64>().ok());
+    pages.unwrap_or(0).saturating_mul(page_size() as u64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cpu_time_and_memory_are_those_of_a_process() {
+        let own = std::process::id();
+        let before = cpu_time_ns_of(own);
+        let begin = CpuUsage::of_thread().unwrap().total_ns();
+        while CpuUsage::of_thread().unwrap().total_ns() < begin + 20_000_000 {}
+        assert!(cpu_time_ns_of(own) >= before + 10_000_000);
+        assert!(resident_bytes_of(own) > 1 << 20);
+        assert_eq!((cpu_time_ns_of(u32::MAX), resident_bytes_of(u32::MAX)), (0, 0));
+    }
 
     #[test]
     fn usage_never_goes_back_and_a_thread_uses_no_more_than_its_process() {

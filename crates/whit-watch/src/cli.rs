@@ -145,6 +145,7 @@ impl From<ServiceError> for Failure {
         match error {
             // The recorder's messages have their own beginnings.
             ServiceError::Recorder { messages, code } => Failure { text: messages, code },
+            ServiceError::Part(text) => wrong_usage(text),
             other => Failure { text: format!("whit watch: {other}"), code: 1 },
         }
     }

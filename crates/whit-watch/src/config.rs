@@ -16,7 +16,7 @@ const NEAREST: f64 = 0.75;
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
-    #[error("cannot read the configuration {}: {source}", path.display())]
+    #[error("cannot read the configuration {}: {source} (--config names another file)", path.display())]
     Read {
         /// Its name.
         path: PathBuf,

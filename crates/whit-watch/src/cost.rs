@@ -5,8 +5,7 @@ use std::collections::VecDeque;
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use whit_sys::system::page_size;
-use whit_sys::usage::CpuUsage;
+use whit_sys::usage::{CpuUsage, cpu_time_ns_of, resident_bytes_of};
 
 /// Readings that are kept: the figures cover the time since the oldest one.
 const READINGS_MAX: usize = 8;
@@ -69,8 +68,8 @@ impl CostMeter {
     /// The cost since the oldest reading.
     pub(crate) fn cost(&self, recorder: Option<u32>) -> Cost {
         let mut cost = self.since_oldest(Instant::now(), Reading::now(recorder));
-        cost.watch_memory_bytes = resident_bytes("self");
-        cost.recorder_memory_bytes = recorder.map_or(0, |pid| resident_bytes(&pid.to_string()));
+        cost.watch_memory_bytes = resident_bytes_of(std::process::id());
+        cost.recorder_memory_bytes = recorder.map_or(0, resident_bytes_of);
         cost
     }
 
@@ -100,7 +99,7 @@ impl Reading {
         Reading {
             own_ns: CpuUsage::of_process().unwrap_or_default().total_ns(),
             recorder,
-            recorder_ns: recorder.map_or(0, cpu_time_ns),
+            recorder_ns: recorder.map_or(0, cpu_time_ns_of),
             bpf: recorder
                 .map_or(Runs::default(), |pid| runs(Path::new(&format!("/proc/{pid}/fdinfo")))),
         }
@@ -111,15 +110,6 @@ impl Reading {
 fn timed_share() -> f64 {
     let setting = fs::read_to_string("/proc/sys/kernel/bpf_stats_enabled");
     if setting.is_ok_and(|setting| setting.trim() == "1") { 1.0 } else { TIMED_SHARE }
-}
-
-/// CPU time of all threads of a process. `/proc/PID/stat` has it in steps of 10 ms, which are too large for a second.
-fn cpu_time_ns(pid: u32) -> u64 {
-    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return 0 };
-    let of_thread = |path: std::path::PathBuf| {
-        fs::read_to_string(path.join("schedstat")).ok()?.split(' ').next()?.parse::<u64>().ok()
-    };
-    threads.flatten().filter_map(|thread| of_thread(thread.path())).sum()
 }
 
 /// Runs of the programs that a process has open, each program once.
@@ -142,12 +132,6 @@ fn runs(fdinfo: &Path) -> Runs {
         }
     }
     all
-}
-
-fn resident_bytes(process: &str) -> u64 {
-    let pages = fs::read_to_string(format!("/proc/{process}/statm")).ok();
-    let pages = pages.and_then(|text| text.split(' ').nth(1)?.parse::<u64>().ok());
-    pages.unwrap_or(0).saturating_mul(page_size() as u64)
 }
 
 #[cfg(test)]

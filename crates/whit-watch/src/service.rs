@@ -40,6 +40,9 @@ pub enum ServiceError {
     /// The program is not there.
     #[error(transparent)]
     Start(#[from] StartError),
+    /// A sink, a trigger or the flight recorder cannot be used.
+    #[error("{0}")]
+    Part(String),
     /// The first recorder failed: its messages say why.
     #[error("{messages}")]
     Recorder {
@@ -158,7 +161,7 @@ impl<'a> Service<'a> {
     /// The kernel refuses, the program is missing, or a part cannot be used.
     pub fn start(start: Start, maker: &'a dyn Maker) -> Result<Service<'a>, ServiceError> {
         let Start { program, source, settings, log, notify, shared, signals } = start;
-        let unusable = |messages| ServiceError::Recorder { messages, code: 2 };
+        let unusable = ServiceError::Part;
         let (poller, waker) = (Poller::new()?, Waker::new()?);
         poller.add(&signals, SIGNAL)?;
         poller.add(&waker, NEWS)?;

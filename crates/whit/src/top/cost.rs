@@ -1,10 +1,8 @@
 //! The cost of showing a live recording: CPU time and memory of this program and of the recorder.
 
 use std::collections::VecDeque;
-use std::fs;
 use std::time::{Duration, Instant};
-use whit_sys::system::page_size;
-use whit_sys::usage::CpuUsage;
+use whit_sys::usage::{CpuUsage, cpu_time_ns_of, resident_bytes_of};
 
 /// The CPU time is that of the last pictures, so that a single one does not make it jump.
 const PICTURES: usize = 6;
@@ -26,9 +24,9 @@ impl CostMeter {
     /// Reads both programs' counters.
     pub(super) fn read(&mut self, recorder: u32) -> Cost {
         let own_ns = CpuUsage::of_process().unwrap_or_default().total_ns();
-        let cpu_ns = own_ns.saturating_add(cpu_time_ns(recorder));
+        let cpu_ns = own_ns.saturating_add(cpu_time_ns_of(recorder));
         let memory_bytes =
-            resident_bytes("self").saturating_add(resident_bytes(&recorder.to_string()));
+            resident_bytes_of(std::process::id()).saturating_add(resident_bytes_of(recorder));
         Cost { percent_of_cpu: self.add(Instant::now(), cpu_ns), memory_bytes }
     }
 
@@ -53,21 +51,6 @@ impl std::fmt::Display for Cost {
     }
 }
 
-/// CPU time of all threads of a process. `/proc/PID/stat` has it in steps of 10 ms, which are half a percent.
-fn cpu_time_ns(pid: u32) -> u64 {
-    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return 0 };
-    let of_thread = |path: std::path::PathBuf| {
-        fs::read_to_string(path.join("schedstat")).ok()?.split(' ').next()?.parse::<u64>().ok()
-    };
-    threads.flatten().filter_map(|thread| of_thread(thread.path())).sum()
-}
-
-fn resident_bytes(process: &str) -> u64 {
-    let pages = fs::read_to_string(format!("/proc/{process}/statm")).ok();
-    let pages = pages.and_then(|text| text.split(' ').nth(1)?.parse::<u64>().ok());
-    pages.unwrap_or(0).saturating_mul(page_size() as u64)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,13 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn cpu_time_and_memory_are_those_of_a_process() {
-        let own = std::process::id();
-        let before = cpu_time_ns(own);
-        let begin = CpuUsage::of_thread().unwrap().total_ns();
-        while CpuUsage::of_thread().unwrap().total_ns() < begin + 20_000_000 {}
-        assert!(cpu_time_ns(own) >= before + 10_000_000);
-        assert!(resident_bytes("self") > 1 << 20);
+    fn the_cost_is_shown_in_percent_and_whole_mebibytes() {
         let cost = Cost { percent_of_cpu: 0.44, memory_bytes: (40 << 20) - 1 };
         assert_eq!(cost.to_string(), "0.4% CPU 40 MiB");
     }
