@@ -11,6 +11,9 @@ use std::thread;
 /// Most calls that wait for the disk at the same time.
 const MAX_CALLS: usize = 16;
 
+/// Where the last file of a recording lies while the others are replaced. It goes with the folder of the export.
+const REPLACED: &str = "_replaced";
+
 /// A recording whose files are written, and have no names yet.
 pub(crate) struct Addition {
     pub(crate) part: Part,
@@ -68,35 +71,57 @@ impl Disk for FileSystem {
 /// Gives all files their names, those of `recording` last.
 ///
 /// Three waits are for the disk: for the bytes of all files; for the names of all files but those of `recording`; for
-/// these. A name of the last kind is made when everything that it stands for is on the disk.
+/// these. A name of the last kind is made when everything that it stands for is on the disk. Where a recording is written
+/// anew, a fourth one comes first: its last name is taken away before its first file is replaced, so that no reader sees
+/// files of two exports as one recording.
 pub(crate) fn publish(
     root: &Path,
     additions: Vec<Addition>,
     disk: &dyn Disk,
 ) -> Result<(), DatasetError> {
     let (mut files, mut names, mut last_names) = (Vec::new(), Vec::new(), Vec::new());
+    let mut replaced = Vec::new();
     for Addition { part, from, files: of_addition, .. } in additions {
         for (table, file) in of_addition {
             let (old, new) = (from.join(table), part.path(root, table));
             files.push((old.clone(), file));
-            let names = if table == LAST_TABLE { &mut last_names } else { &mut names };
-            names.push((old, new));
+            if table == LAST_TABLE {
+                if new.exists() {
+                    replaced.push((new.clone(), from.join(REPLACED)));
+                }
+                last_names.push((old, new));
+            } else {
+                names.push((old, new));
+            }
         }
     }
     disk.sync(files)?;
+    let old_folders = replaced.iter().filter_map(|(name, _)| name.parent());
+    let old_folders = old_folders.map(Path::to_owned).collect();
+    for (name, to) in &replaced {
+        disk.rename(name, to)?;
+    }
+    sync_folders(old_folders, disk)?;
     for names in [names, last_names] {
         let mut changed = BTreeSet::new();
         for (old, new) in names {
             make_folders(root, &new, &mut changed, disk)?;
             disk.rename(&old, &new)?;
         }
-        let open = |folder: PathBuf| {
-            let file = File::open(&folder).map_err(DatasetError::io(&folder))?;
-            Ok((folder, file))
-        };
-        disk.sync(changed.into_iter().map(open).collect::<Result<_, DatasetError>>()?)?;
+        sync_folders(changed, disk)?;
     }
     Ok(())
+}
+
+fn sync_folders(folders: BTreeSet<PathBuf>, disk: &dyn Disk) -> Result<(), DatasetError> {
+    if folders.is_empty() {
+        return Ok(());
+    }
+    let open = |folder: PathBuf| {
+        let file = File::open(&folder).map_err(DatasetError::io(&folder))?;
+        Ok((folder, file))
+    };
+    disk.sync(folders.into_iter().map(open).collect::<Result<_, DatasetError>>()?)
 }
 
 /// Makes the folders of a file, and notes those that get a new name in them.
@@ -248,6 +273,52 @@ mod tests {
         }
         let syncs = calls.iter().filter(|call| matches!(call, Call::Sync(_))).count();
         assert_eq!((syncs, ends.len()), (6, 2));
+    }
+
+    /// The old last name is surely gone before a new file has its name, and comes back when all of them are surely there.
+    #[test]
+    fn no_crash_leaves_files_of_two_exports_under_one_last_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        let additions = || vec![addition(root, 1, "2026-01-01"), addition(root, 2, "2026-01-01")];
+        publish(root, additions(), &FileSystem).unwrap();
+        let disk = Noting::default();
+        publish(root, additions(), &disk).unwrap();
+        let calls = disk.0.borrow();
+        let last_name = |call: &Call, id: i64| {
+            let place = Place { host: Some("web".to_owned()), date: "2026-01-01".to_owned() };
+            let last = Part { place, id }.path(root, LAST_TABLE);
+            match call {
+                Call::Rename(from, _) if *from == last => Some(false),
+                Call::Rename(_, to) if *to == last => Some(true),
+                _ => None,
+            }
+        };
+        for id in [1, 2] {
+            let gone = calls.iter().position(|call| last_name(call, id) == Some(false)).unwrap();
+            let back = calls.iter().position(|call| last_name(call, id) == Some(true)).unwrap();
+            let syncs = |range: std::ops::Range<usize>| {
+                calls[range].iter().filter(|call| matches!(call, Call::Sync(_))).count()
+            };
+            let of_files = |(at, call): (usize, &Call)| {
+                let Call::Rename(from, to) = call else { return None };
+                let is_own = from.parent().is_some_and(|folder| folder.ends_with(id.to_string()));
+                (is_own && !to.starts_with(root.join(LAST_TABLE))).then_some(at)
+            };
+            let renames: Vec<_> = calls.iter().enumerate().filter_map(of_files).collect();
+            assert_eq!(renames.len(), TABLES.len() - 1, "{calls:?}");
+            for at in renames {
+                assert!(gone < at && syncs(gone..at) == 1, "{id}: {calls:?}");
+                assert!(at < back && syncs(at..back) == 1, "{id}: {calls:?}");
+            }
+        }
+        let path = |table| format!("{table}/host=web/date=2026-01-01/part-0000000001.parquet");
+        for table in TABLES {
+            assert_eq!(
+                std::fs::read_to_string(root.join(path(table))).unwrap(),
+                format!("{table} 1")
+            );
+        }
     }
 
     #[test]

@@ -82,7 +82,7 @@ fn load_prepared(
     let options = &*singles::decide(options, &prepared);
     if options.singles.is_some() {
         let losses = all_losses(recording, &mut prepared.scan.ring_losses);
-        prepared.loss_windows = Losses::new(&losses).windows().to_vec();
+        prepared.loss_windows = Losses::new(&losses).windows_of_all_threads().to_vec();
     }
     let Found { sums, stops, phases } = second_pass(recording, options, &prepared, progress)?;
     let mut profile = finish(recording, options, &prepared, sums, &stops);

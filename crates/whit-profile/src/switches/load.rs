@@ -73,7 +73,7 @@ pub fn load_with_code(
     let mut prepared = prepare(recording, options, takes, &progress)?;
     let options = &*singles::decide(options, &prepared);
     let losses = Losses::new(&all_losses(recording, &mut prepared.scan.ring_losses));
-    prepared.loss_windows = losses.windows().to_vec();
+    prepared.loss_windows = losses.windows_of_all_threads().to_vec();
     let roles = Roles::of(recording, &prepared.scan.samples_by_event);
     let mut switches = Switches {
         sources: roles.sources(

@@ -71,9 +71,15 @@ impl Losses {
         self.by_thread.get(&tid).is_some_and(|windows| windows.touch(from, to))
     }
 
-    /// All windows, joined over CPUs and threads.
+    /// All windows, joined over CPUs and threads: also those of late switch-ins.
     pub(crate) fn windows(&self) -> &[LossWindow] {
         &self.all.0
+    }
+
+    /// Windows in which records of any thread may be missing. A late switch-in makes intervals of its thread uncertain,
+    /// and loses nothing.
+    pub(crate) fn windows_of_all_threads(&self) -> &[LossWindow] {
+        &self.any.0
     }
 }
 
@@ -152,6 +158,7 @@ mod tests {
         assert!(losses.touch(TID, from, to) && !losses.touch(Tid(8), from, to));
         assert!(losses.touch(Tid(8), TimestampNs(105), TimestampNs(105)));
         assert_eq!(losses.windows(), [window(10, 20), window(100, 110)]);
+        assert_eq!(losses.windows_of_all_threads(), [window(100, 110)]);
     }
 
     proptest! {

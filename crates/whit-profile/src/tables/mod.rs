@@ -89,8 +89,10 @@ impl TableSource {
         let progress = Progress::new(stream_bytes, report_progress);
         let takes = BlockTimes::NoteSwitches;
         let mut prepared = prepare_with(&recording, &options, takes, true, &progress)?;
-        let ring_losses = all_losses(&recording, &mut prepared.scan.ring_losses);
+        let mut ring_losses = all_losses(&recording, &mut prepared.scan.ring_losses);
         let losses = Losses::new(&ring_losses);
+        // A late switch-in makes intervals uncertain, and loses no record.
+        ring_losses.retain(|loss| loss.thread.is_none());
         let roles = Roles::of(&recording, &prepared.scan.samples_by_event);
         let recorded_cpus = std::mem::replace(&mut prepared.scan.recorded_cpus, RecordedCpus::Any);
         let dimensions = Dimensions::of(&prepared);

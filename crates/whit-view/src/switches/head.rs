@@ -80,8 +80,8 @@ pub(crate) fn doubts(switches: &Switches, total: &SwitchSums) -> Vec<String> {
             count => format!("{count} stretches of time"),
         };
         lines.push(format!(
-            "Lossy: {} ({}) and {} of CPU time touch {stretches} in which records are missing; they \
-             are in no other column of time",
+            "Lossy: {} ({}) and {} of CPU time touch {stretches} in which records are missing or a \
+             switch-in was noticed late; they are in no other column of time",
             counted(total.lossy_count, "wait"),
             seconds(total.lossy_wait_ns),
             seconds(total.lossy_cpu_ns),
