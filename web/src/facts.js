@@ -27,16 +27,26 @@ export function lossFigures(profile) {
   ];
 }
 
+/** The recorder's CPU time: that of recording, without setting up where that was measured. */
+function recorderCpu(ledger) {
+  const modes = `${formatDuration(ledger.userCpuNs)} in user mode, ${formatDuration(ledger.systemCpuNs)} in kernel mode`;
+  if (ledger.recordingCpuNs === null) {
+    return ['recorder CPU', formatDuration(ledger.userCpuNs + ledger.systemCpuNs),
+      `${modes}; setting up for ${formatDuration(ledger.setupNs)} is included`];
+  }
+  const share = ledger.recordedNs > 0 ? ` (${formatPercent(ledger.recordingCpuNs / ledger.recordedNs)} of one CPU)` : '';
+  return ['recorder CPU', `${formatDuration(ledger.recordingCpuNs)}${share}`,
+    `in ${formatDuration(ledger.recordedNs)} of recording; setting up took ${formatDuration(ledger.setupCpuNs)} in`
+    + ` ${formatDuration(ledger.setupNs)} besides. With that and the end: ${modes}`];
+}
+
 /** The cost figures: label, value, explanation; empty where the recorder kept no ledger. */
 export function costFigures(ledger) {
   if (ledger === null) {
     return [];
   }
-  const cpu = ledger.userCpuNs + ledger.systemCpuNs;
-  const share = ledger.wallNs > 0 ? ` (${formatPercent(cpu / ledger.wallNs)} of one CPU)` : '';
   return [
-    ['recorder CPU', `${formatDuration(cpu)}${share}`,
-      `${formatDuration(ledger.userCpuNs)} in user mode, ${formatDuration(ledger.systemCpuNs)} in kernel mode`],
+    recorderCpu(ledger),
     ['written', formatBytes(ledger.writtenBytes),
       `${formatBytes(ledger.ringBytes)} taken out of ${plural(ledger.rings, 'ring')}, ${plural(ledger.writes, 'write')} in ${formatDuration(ledger.writeNs)}`],
     ['wake-ups', formatCount(ledger.wakeups), 'Times that a reader was woken'],

@@ -152,6 +152,11 @@ struct Losses {
 struct PageLedger<'a> {
     #[serde(flatten)]
     fields: LedgerJson<'a>,
+    #[serde(rename = "recordedNs")]
+    recorded_ns: u64,
+    /// CPU time of recording without setting up; null where older versions did not measure that.
+    #[serde(rename = "recordingCpuNs")]
+    recording_cpu_ns: Option<u64>,
     /// Title, unit and figure.
     lines: Vec<(&'static str, &'static str, u64)>,
 }
@@ -325,5 +330,10 @@ fn page_ledger(ledger: &Ledger) -> PageLedger<'_> {
             }
         }
     }
-    PageLedger { fields: LedgerJson { ledger, names: Names::Camel }, lines }
+    PageLedger {
+        fields: LedgerJson { ledger, names: Names::Camel },
+        recorded_ns: ledger.recorded_ns(),
+        recording_cpu_ns: ledger.recording_cpu_ns(),
+        lines,
+    }
 }

@@ -148,6 +148,19 @@ test('gaps are shown, and unknown values are not shown as zero', () => {
   assert.deepEqual(costFigures(null), []);
 });
 
+test('setting up is no part of the cost of recording', () => {
+  const ledger = {
+    wallNs: 3.41e9, setupNs: 2.4e9, userCpuNs: 6e8, systemCpuNs: 2.9e8, setupCpuNs: 8.7e8, recordedNs: 1e9, recordingCpuNs: 1.5e7,
+    writtenBytes: 0, ringBytes: 0, rings: 2, writes: 0, writeNs: 0, wakeups: 0,
+  };
+  const [[label, value, title]] = costFigures(ledger);
+  assert.deepEqual([label, value], ['recorder CPU', '15.0 ms (1.50 % of one CPU)']);
+  assert.equal(title, 'in 1.00 s of recording; setting up took 870 ms in 2.40 s besides.'
+    + ' With that and the end: 600 ms in user mode, 290 ms in kernel mode');
+  const [[, untold]] = costFigures({ ...ledger, setupCpuNs: 0, recordingCpuNs: null });
+  assert.equal(untold, '890 ms');
+});
+
 test('the cost of the kernel is shown, or why it is unknown', () => {
   const pmi = { reason: null, measurement: 'perf_handlers', count: 1000, timeNs: 2.5e6, longestNs: 4e4, measuredNs: 1e9 };
   const figures = '1,000, 2.50 µs each on average, 40.0 µs at most, 2.50 ms in all, 0.25 % of 1.00 s';
