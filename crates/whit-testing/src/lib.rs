@@ -10,6 +10,7 @@
 //! - [`cgroups`] limits busy programs, and moves perf events to cgroups of version 1.
 //! - [`fault`] makes files that fail and rings without a kernel.
 //! - [`golden`] compares golden recordings with texts beside them.
+//! - [`hotplug`] takes CPUs offline for a while.
 //! - [`measure`] judges a measurement by all its repetitions.
 //!
 //! Invariants: this crate is a dev-dependency only, and depends on no other crate of the workspace: a probe
@@ -19,6 +20,7 @@
 pub mod cgroups;
 pub mod fault;
 pub mod golden;
+pub mod hotplug;
 pub mod machine;
 pub mod measure;
 pub mod parse;

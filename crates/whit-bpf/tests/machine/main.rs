@@ -6,12 +6,10 @@
 #[allow(dead_code)]
 mod support;
 
-use std::fs;
-use std::io::Write;
-use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use whit_testing::cgroups::{OldHierarchy, perf_event_controller};
+use whit_testing::hotplug::Offline;
 use whit_types::CpuId;
 
 use crate::support::counting::{
@@ -21,36 +19,10 @@ use crate::support::group::Hierarchy;
 use crate::support::load::{busy, forks, shell};
 use crate::support::{Skip, Slack, assert_close, check, probe, undisturbed};
 
-/// One change at a time.
-static CHANGING: Mutex<()> = Mutex::new(());
-
-fn may_change_the_machine() -> Result<MutexGuard<'static, ()>, Skip> {
-    probe::may_change_the_machine()?;
-    Ok(CHANGING.lock().unwrap_or_else(PoisonError::into_inner))
-}
-
-/// A CPU that is offline until this is dropped.
-struct Offline(String);
-
-impl Offline {
-    fn take(cpu: u32) -> Result<Offline, Skip> {
-        let file = format!("/sys/devices/system/cpu/cpu{cpu}/online");
-        let taken = fs::write(&file, "0");
-        taken.map_err(|error| Skip(format!("CPU {cpu} cannot be taken offline: {error}")))?;
-        Ok(Offline(file))
-    }
-}
-
-impl Drop for Offline {
-    fn drop(&mut self) {
-        let _ = fs::write(&self.0, "1");
-    }
-}
-
 #[test]
 fn a_cpu_that_goes_and_comes_back_loses_nothing() {
     check("a_cpu_that_goes_and_comes_back", || {
-        let _alone = may_change_the_machine()?;
+        let _alone = probe::may_change_the_machine()?;
         let cpu = *cpu_list("online")
             .last()
             .filter(|cpu| **cpu > 0)
@@ -81,62 +53,13 @@ fn a_cpu_that_goes_and_comes_back_loses_nothing() {
     });
 }
 
-/// A mount of version 1 that is gone when this is dropped.
-struct Mount(std::path::PathBuf);
-
-impl Mount {
-    fn of_perf_event() -> Result<Mount, Skip> {
-        let mounts = fs::read_to_string("/proc/self/mountinfo").expect("read mountinfo");
-        if mounts.lines().any(|line| line.contains("perf_event")) {
-            return Err(Skip("perf_event is mounted already; the other tests use that".into()));
-        }
-        let point = std::env::temp_dir().join(format!("whit-bpf-v1-{}", std::process::id()));
-        fs::create_dir(&point).expect("make a directory");
-        let mut mount = Command::new("mount");
-        mount.args(["-t", "cgroup", "-o", "perf_event", "none"]).arg(&point);
-        let output = mount.output().expect("run mount");
-        if output.status.success() {
-            return Ok(Mount(point));
-        }
-        let _ = fs::remove_dir(&point);
-        let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        Err(Skip(format!("perf_event cannot be mounted as version 1: {why}")))
-    }
-}
-
-/// The line of `/proc/cgroups` on perf_event: its hierarchy (0 is that of version 2), and its
-/// number of cgroups, which includes those that are removed and not yet forgotten.
-fn perf_event() -> (u32, u32) {
-    let text = fs::read_to_string("/proc/cgroups").expect("read /proc/cgroups");
-    let line = text.lines().find(|line| line.starts_with("perf_event\t")).expect("perf_event");
-    let mut numbers = line.split('\t').skip(1).map(|number| number.parse().expect("a number"));
-    (numbers.next().expect("a hierarchy"), numbers.next().expect("a count"))
-}
-
-/// Waits in a destructor, which must not panic.
-fn wait_for(what: &str, is_true: impl FnMut() -> bool) {
-    if !whit_testing::wait::is_soon(is_true) {
-        let _ = writeln!(std::io::stderr(), "waited in vain until {what}");
-    }
-}
-
-impl Drop for Mount {
-    /// A hierarchy outlives its mount as long as it has cgroups, and would keep the controller.
-    fn drop(&mut self) {
-        wait_for("version 1 has no cgroup left", || perf_event().1 == 1);
-        let _ = Command::new("umount").arg(&self.0).status();
-        let _ = fs::remove_dir(&self.0);
-        wait_for("perf_event is back on version 2", || perf_event().0 == 0);
-    }
-}
-
 #[test]
 fn the_old_hierarchy_counts_alike() {
     check("the_old_hierarchy_counts_alike", || {
-        let _alone = may_change_the_machine()?;
-        let mount = Mount::of_perf_event()?;
+        let _alone = probe::may_change_the_machine()?;
+        let old = OldHierarchy::of_perf_event()?;
         undisturbed(|| {
-            let hierarchy = Hierarchy(mount.0.clone());
+            let hierarchy = Hierarchy(old.mount.clone());
             let groups = [hierarchy.make(), hierarchy.make()];
             let kernel = KernelEvents::of(&ALL, &groups[0])?;
             let watched = [groups[0].watched(), groups[1].watched()];
@@ -148,7 +71,7 @@ fn the_old_hierarchy_counts_alike() {
             kernel.switch(false);
             counting.switch(false);
             let totals = counting.read();
-            assert_ne!(perf_event().0, 0, "this is about version 1");
+            assert_ne!(perf_event_controller().0, 0, "this is about version 1");
             let pairs = [CLOCK, FAULTS]
                 .map(|event| (totals.cgroup(0, event).value, kernel.count(event).value));
             let other = totals.cgroup(1, CLOCK).value;
@@ -167,7 +90,7 @@ fn the_old_hierarchy_counts_alike() {
 #[test]
 fn cgroups_are_known_again_after_another_hierarchy_was_mounted() {
     check("cgroups_are_known_again", || {
-        let _alone = may_change_the_machine()?;
+        let _alone = probe::may_change_the_machine()?;
         let parent = Hierarchy::of_perf_events()?.make();
         let groups: Vec<_> = (0..40).map(|n| parent.child(&format!("c{n}"))).collect();
         let watched: Vec<_> = groups.iter().map(|group| group.watched()).collect();
@@ -188,8 +111,8 @@ fn cgroups_are_known_again_after_another_hierarchy_was_mounted() {
         // Memory is used again a while after it was given back, so not on the first way.
         for round in 0..4 {
             each_counts_alone(&format!("after {round} ways"));
-            drop(Mount::of_perf_event()?);
-            assert_eq!(perf_event().0, 0, "this is about version 2");
+            drop(OldHierarchy::of_perf_event()?);
+            assert_eq!(perf_event_controller().0, 0, "this is about version 2");
             std::thread::sleep(Duration::from_millis(100));
         }
         Ok(())

@@ -9,7 +9,7 @@ mod events;
 mod tools;
 
 use std::fs;
-use std::sync::OnceLock;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 pub use bpf::{
     bpf_cgroups, bpf_interrupts, bpf_moves_of_running_tasks, bpf_programs, bpf_stacks,
@@ -119,10 +119,11 @@ pub fn kvm() -> Probed {
     opened.map(drop).map_err(|error| Skip(format!("/dev/kvm cannot be opened: {error}")))
 }
 
-/// Whether tests may change the machine for everybody on it (take a CPU offline, mount a controller).
-pub fn may_change_the_machine() -> Probed {
+/// The right to change the machine for everybody on it (take a CPU offline, mount a controller). One test has it at a time.
+pub fn may_change_the_machine() -> Result<MutexGuard<'static, ()>, Skip> {
+    static CHANGING: Mutex<()> = Mutex::new(());
     match std::env::var_os("WHIT_TEST_MACHINE") {
-        Some(_) => Ok(()),
+        Some(_) => Ok(CHANGING.lock().unwrap_or_else(PoisonError::into_inner)),
         None => {
             let reason =
                 "it would spoil what others measure on this machine; WHIT_TEST_MACHINE=1 runs it";

@@ -5,20 +5,11 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 use whit_testing::parse::stats::Stats;
 use whit_testing::run::{needs_of, stderr, stdout, text};
 use whit_testing::{Skip, check, probe};
-
-/// One change at a time.
-static CHANGING: Mutex<()> = Mutex::new(());
-
-fn may_change_the_machine() -> Result<MutexGuard<'static, ()>, Skip> {
-    probe::may_change_the_machine()?;
-    Ok(CHANGING.lock().unwrap_or_else(PoisonError::into_inner))
-}
 
 const SWITCH: &str = "/sys/devices/system/cpu/cpu1/online";
 
@@ -29,7 +20,7 @@ fn whit() -> Command {
 #[test]
 fn a_cpu_that_goes_offline_ends_nothing() {
     check("a_cpu_that_goes_offline_ends_nothing", || {
-        let _changing = may_change_the_machine()?;
+        let _changing = probe::may_change_the_machine()?;
         probe::whole_cpus()?;
         switch("0")?;
         switch("1")?;
@@ -106,7 +97,7 @@ fn switch(way: &str) -> Result<(), Skip> {
 fn no_wait_is_trusted_where_a_cpu_is_not_recorded_any_more() {
     for engine in ["ring", "bpf"] {
         check(&format!("no_wait_is_trusted_behind_a_hotplug_{engine}"), || {
-            let _changing = may_change_the_machine()?;
+            let _changing = probe::may_change_the_machine()?;
             probe::whole_cpus()?;
             let directory = tempfile::tempdir().expect("make a directory");
             let data = directory.path().join("perf.data");
@@ -192,7 +183,7 @@ mod measured {
     #[test]
     fn cgroups_of_version_1_get_the_time_that_the_kernel_counts() {
         check("cgroups_of_version_1_get_the_time_that_the_kernel_counts", || {
-            let _changing = may_change_the_machine()?;
+            let _changing = probe::may_change_the_machine()?;
             probe::whole_cpus()?;
             probe::bpf_stacks()?;
             if !Path::new(CPUACCT).join("cpuacct.usage").exists() {

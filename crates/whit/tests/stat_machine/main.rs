@@ -17,26 +17,17 @@ mod table;
 
 use crate::cgroup::Cgroup;
 use crate::engines::{ON, assert_agreement};
-use crate::support::{Skip, check, counted, probe, said, signal, start, wait_for_command};
+use crate::support::{check, counted, probe, said, signal, start, wait_for_command};
 use crate::table::{assert_close, count, rows};
-use std::fs;
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use whit_testing::cgroups::{OldHierarchy, perf_event_controller};
-
-/// One change at a time.
-static CHANGING: Mutex<()> = Mutex::new(());
-
-fn may_change_the_machine() -> Result<MutexGuard<'static, ()>, Skip> {
-    probe::may_change_the_machine()?;
-    Ok(CHANGING.lock().unwrap_or_else(PoisonError::into_inner))
-}
+use whit_testing::hotplug::Offline;
 
 #[test]
 fn the_old_hierarchy_counts_alike() {
     check("the_old_hierarchy_counts_alike", || {
-        let _alone = may_change_the_machine()?;
+        let _alone = probe::may_change_the_machine()?;
         probe::bpf_cgroups()?;
         let _mount = OldHierarchy::of_perf_event()?;
         let group = Cgroup::make("old", &["a", "b"])?;
@@ -56,28 +47,10 @@ fn the_old_hierarchy_counts_alike() {
     });
 }
 
-/// A CPU that is offline until this is dropped.
-struct Offline(String);
-
-impl Offline {
-    fn take(cpu: u32) -> Result<Offline, Skip> {
-        let file = format!("/sys/devices/system/cpu/cpu{cpu}/online");
-        let taken = fs::write(&file, "0");
-        taken.map_err(|error| Skip(format!("CPU {cpu} cannot be taken offline: {error}")))?;
-        Ok(Offline(file))
-    }
-}
-
-impl Drop for Offline {
-    fn drop(&mut self) {
-        let _ = fs::write(&self.0, "1");
-    }
-}
-
 #[test]
 fn a_cpu_that_goes_and_comes_back_is_counted_again() {
     check("a_cpu_that_goes_and_comes_back", || {
-        let _alone = may_change_the_machine()?;
+        let _alone = probe::may_change_the_machine()?;
         probe::bpf_cgroups()?;
         let group = Cgroup::make("hotplug", &["a"])?;
         let work = "i=0; while [ $i -lt 50 ]; do i=$((i+1)); /bin/true; done";
