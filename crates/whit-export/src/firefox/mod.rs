@@ -6,6 +6,7 @@
 
 mod format;
 mod markers;
+mod samples;
 mod thread;
 
 use crate::ExportError;
@@ -89,7 +90,7 @@ fn meta<'a>(content: &Content<'a>, threads: &Threads) -> Meta<'a> {
         logical_cpus: info.nr_cpus.map(|(online, _)| online),
         arguments: info.cmdline.iter().map(|word| word.exact()).collect::<Vec<_>>().join(" "),
         importer: format!("whit {}", env!("CARGO_PKG_VERSION")),
-        initial_selected_threads: vec![0],
+        initial_selected_threads: vec![threads.hottest as u32],
         extra: vec![format::ExtraSection {
             label: "Recording by whit",
             entries: notes

@@ -6,8 +6,9 @@ use crate::content::{Content, Moment};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::ops::AddAssign;
 use whit_profile::model::{CgroupId, DsoKind, FrameId, FunctionId, NodeId, ThreadId, ThreadInfo};
-use whit_profile::switches::{Activity, TimelineSpan};
+use whit_profile::switches::TimelineSpan;
 use whit_types::{Pid, Svma, TimestampNs};
 
 /// Addresses from here on have no exact form in JavaScript.
@@ -23,10 +24,26 @@ pub(super) struct Part {
     cgroup: Option<CgroupId>,
 }
 
+/// Samples of a thread or process: of the event in the call tree, then of all events.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Weight {
+    shown: u64,
+    all: u64,
+}
+
+impl AddAssign for Weight {
+    fn add_assign(&mut self, other: Weight) {
+        self.shown += other.shown;
+        self.all += other.all;
+    }
+}
+
 /// The threads in the order in which the profiler lists them: processes by their samples, and in each the main thread
 /// first. A process in several cgroups is several processes.
 pub(super) struct Threads {
     pub(super) order: Vec<Part>,
+    /// The place in it of the one with the most samples, which the profiler shows first.
+    pub(super) hottest: usize,
     /// Parts that stand for their process.
     mains: FxHashSet<Part>,
     /// The part of each thread that has its waits: the one with the most samples.
@@ -38,17 +55,19 @@ pub(super) struct Threads {
 impl Threads {
     pub(super) fn new(content: &Content<'_>) -> Threads {
         let threads = &content.profile.threads;
-        let mut of_part: BTreeMap<Part, u64> = BTreeMap::new();
-        let mut of_process: BTreeMap<(Pid, Option<CgroupId>), u64> = BTreeMap::new();
+        let mut of_part: BTreeMap<Part, Weight> = BTreeMap::new();
+        let mut of_process: BTreeMap<(Pid, Option<CgroupId>), Weight> = BTreeMap::new();
         for row in &content.profile.rows {
             let part = Part { thread: row.thread, cgroup: content.cgroup(row) };
-            *of_part.entry(part).or_default() += row.samples;
+            let shown = if Some(row.event) == content.main_event() { row.samples } else { 0 };
+            let weight = Weight { shown, all: row.samples };
+            *of_part.entry(part).or_default() += weight;
             let pid = threads[row.thread.index()].pid;
-            *of_process.entry((pid, part.cgroup)).or_default() += row.samples;
+            *of_process.entry((pid, part.cgroup)).or_default() += weight;
         }
         let mut cgroups: FxHashMap<Pid, Vec<_>> = FxHashMap::default();
         let mut by_weight: Vec<_> = of_process.iter().collect();
-        by_weight.sort_by_key(|(_, samples)| Reverse(**samples));
+        by_weight.sort_by_key(|(_, weight)| Reverse(**weight));
         by_weight.iter().for_each(|((pid, of), _)| cgroups.entry(*pid).or_default().push(*of));
         // Threads without samples have waits: they stand in the first cgroup of their process.
         for thread in (0..threads.len() as u32).map(ThreadId) {
@@ -56,13 +75,13 @@ impl Threads {
             if of_part.range(any..).next().is_none_or(|(part, _)| part.thread != thread) {
                 let of_process = cgroups.get(&threads[thread.index()].pid);
                 let cgroup = of_process.and_then(|all| all.first().copied()).flatten();
-                of_part.insert(Part { thread, cgroup }, 0);
+                of_part.insert(Part { thread, cgroup }, Weight::default());
             }
         }
         let mut order: Vec<Part> = of_part.keys().copied().collect();
         order.sort_by_key(|part| {
             let ThreadInfo { pid, tid, .. } = threads[part.thread.index()];
-            let of_process = of_process.get(&(pid, part.cgroup)).copied().unwrap_or(0);
+            let of_process = of_process.get(&(pid, part.cgroup)).copied().unwrap_or_default();
             let process = (Reverse(of_process), pid, part.cgroup);
             (process, tid.0 != pid.0, Reverse(of_part[part]), tid)
         });
@@ -75,7 +94,9 @@ impl Threads {
                 *home = *part;
             }
         }
-        Threads { order, mains, homes: homes.into_values().collect(), cgroups }
+        let hottest = (0..order.len()).max_by_key(|at| (of_part[&order[*at]], Reverse(*at)));
+        let hottest = hottest.unwrap_or(0);
+        Threads { order, hottest, mains, homes: homes.into_values().collect(), cgroups }
     }
 
     /// The profiler's number of a process, which it tells processes apart by.
@@ -115,7 +136,7 @@ impl<'a> Samples<'a> {
 pub(super) struct Tables<'c, 'a> {
     pub(super) content: &'c Content<'a>,
     pub(super) thread: Thread<'a>,
-    start: TimestampNs,
+    pub(super) start: TimestampNs,
     files: &'c [&'a str],
     strings: FxHashMap<String, u32>,
     stacks: FxHashMap<NodeId, u32>,
@@ -201,38 +222,6 @@ impl<'c, 'a> Tables<'c, 'a> {
         self.thread.string_array.push(text.to_owned());
         self.strings.insert(text.to_owned(), number);
         number
-    }
-
-    fn samples(&mut self, moments: &[Moment<'a>], spans: &[&TimelineSpan]) {
-        let main = self.content.main_event();
-        let interval_ns = main.and_then(|event| self.content.interval_ns(event));
-        let mut on_cpu = OnCpu { spans, at: 0, before_ns: 0 };
-        let (mut before_ns, mut taken_ns) = (0, 0);
-        let mut deltas = Vec::new();
-        for moment in moments {
-            if Some(moment.row.event) != main {
-                if !self.content.is_told_by_waits(moment.row.event) {
-                    self.sample_marker(moment);
-                }
-                continue;
-            }
-            let at_ns = moment.time.since(self.start);
-            let stack = self.stack(moment.row.node);
-            let samples = &mut self.thread.samples;
-            samples.length += 1;
-            samples.stack.push(stack);
-            samples.time_deltas.push(ms(at_ns.saturating_sub(before_ns)));
-            samples.weight.push(moment.samples);
-            let so_far_ns = on_cpu.until(moment.time);
-            deltas.push(if spans.is_empty() {
-                interval_ns.unwrap_or(0).saturating_mul(moment.samples) / 1000
-            } else {
-                so_far_ns.saturating_sub(taken_ns) / 1000
-            });
-            (before_ns, taken_ns) = (at_ns, so_far_ns);
-        }
-        let is_known = !spans.is_empty() || interval_ns.is_some();
-        self.thread.samples.thread_cpu_delta = is_known.then_some(deltas);
     }
 
     /// The number of a call chain; absent where none is known.
@@ -364,27 +353,5 @@ impl<'c, 'a> Tables<'c, 'a> {
         table.kind.push(RESOURCE_LIBRARY);
         self.resources.insert(dso, number);
         number
-    }
-}
-
-/// The time of a thread on the CPU, asked for in order of time.
-struct OnCpu<'s, 'a> {
-    spans: &'s [&'a TimelineSpan],
-    at: usize,
-    /// In the spans before.
-    before_ns: u64,
-}
-
-impl OnCpu<'_, '_> {
-    fn until(&mut self, time: TimestampNs) -> u64 {
-        while let Some(span) = self.spans.get(self.at) {
-            if span.start.0.saturating_add(span.duration_ns) > time.0 {
-                let part_ns = time.since(span.start).min(span.parts_ns[Activity::Running as usize]);
-                return self.before_ns + part_ns;
-            }
-            self.before_ns += span.parts_ns[Activity::Running as usize];
-            self.at += 1;
-        }
-        self.before_ns
     }
 }
