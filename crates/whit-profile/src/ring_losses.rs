@@ -116,6 +116,7 @@ impl<'e> RingLosses<'e> {
         match record.header.kind {
             record_type::FINISHED_ROUND => self.rounds = [self.rounds[1], self.newest],
             kind if kind >= record_type::USER_START => {}
+            _ if record.is_budget() => {}
             record_type::LOST | record_type::LOST_SAMPLES => self.loss(record),
             _ => {
                 if let Some(time) = stated_time(self.events, record)
