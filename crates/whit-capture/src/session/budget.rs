@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use whit_budget::{Cause, Controller, Levers, Settings, Waits};
-use whit_host::cpus;
 use whit_perfdata::budget::{BudgetRecord, CostCause, RecordedSettings, RecordedWaits};
 use whit_perfdata::budget_history::{BudgetHistory, HistoryBuilder};
 use whit_perfdata::encode::RecordEncoder;
@@ -21,8 +20,10 @@ use super::stretches::{Stretches, can_change};
 use crate::error::CaptureError;
 use crate::record_clock;
 use crate::ring_drainer::ANY_CPU;
+use capacity::Capacity;
 use costs::Costs;
 
+mod capacity;
 mod costs;
 
 pub(super) use costs::ReaderMeter;
@@ -105,17 +106,12 @@ impl BudgetKeeper {
         let Some((budget_ppm, stretches)) = plan.budget_ppm.zip(control.stretches()) else {
             return Ok(None);
         };
-        let online = cpus::online(roots)?.len();
-        let recorded = plan
-            .events
-            .target
-            .covers_cpus()
-            .then(|| plan.events.target.cpus().map_or(online, <[_]>::len));
+        let capacity = Capacity::of(context)?;
         let (_, engine) = control.events_and_engine();
         let asked = engine.wait_modes().first().copied().map_or(Waits::None, of_engine);
-        let capacity = recorded.unwrap_or(1) as f64;
-        engine.set_thread_share(f64::from(budget_ppm) / MILLION * capacity * FOLLOWED_PART);
-        let costs = Costs::new(control, Arc::default(), asked, (recorded, online), &roots.proc);
+        let at_least = capacity.least();
+        engine.set_thread_share(f64::from(budget_ppm) / MILLION * at_least * FOLLOWED_PART);
+        let costs = Costs::new(control, Arc::default(), asked, capacity, &roots.proc);
         Ok(Some(BudgetKeeper::new(budget_ppm, control, costs, stretches, plan.events.clock)))
     }
 
