@@ -380,7 +380,7 @@ fn a_dump_has_the_last_seconds_and_the_names_of_all_that_ran_in_them() {
     window.push(&begin.concat(), 0).unwrap();
     window.push(&[exit(6, 4), sample(5)].concat(), 2 * SECOND).unwrap();
     window.push(&[sample(6), exit(7, 7)].concat(), 4 * SECOND).unwrap();
-    let since = window.freeze(5 * SECOND).whole_since_ns();
+    let since = window.freeze(3 * SECOND).whole_since_ns();
     assert_eq!(since, Some(2 * SECOND));
     let (records, recording) = file_since(&window, 3 * SECOND);
     assert_eq!(facts(&records, 7), ["1000 /app", "7 app"]);
