@@ -9,6 +9,8 @@ use tempfile::TempDir;
 
 use crate::support::tools::{perf, text, whit, workload};
 use crate::support::{Skip, check};
+use whit_testing::cgroups::Limited;
+use whit_testing::probe;
 use whit_testing::wait::Busy;
 
 /// The beginning of the line in reports.
@@ -136,6 +138,36 @@ fn each_output_of_a_switching_recorder_tells_what_was_left_out() {
             paths.filter(|path| path.to_string_lossy().contains("perf.data")).collect();
         assert!(outputs.len() >= 2, "{outputs:?}");
         outputs.iter().try_for_each(|output| assert_told(output, output, "an output"))
+    });
+}
+
+/// By the name of a cgroup, and by the cgroup of an event.
+#[test]
+fn a_quota_is_the_capacity() {
+    check("a_quota_is_the_capacity", || {
+        probe::whole_cpus()?;
+        probe::cgroup_events()?;
+        let mount = probe::cgroups_v2()?;
+        let name = format!("whit-quota-{}", std::process::id());
+        let _limited = Limited::start(&mount, &name, 20)?;
+        for options in [
+            &["--engine=ring", "--cgroup", &name][..],
+            &["--engine=bpf", "--cgroup", &name],
+            &["--engine=ring", "-a", "-e", "cpu-clock", "-G", &name],
+        ] {
+            let folder = tempfile::tempdir().expect("make a directory");
+            let mut recorder: Command = whit();
+            recorder.env("XDG_CACHE_HOME", folder.path().join("cache"));
+            recorder.args(["record", "-F", "4000", "--max-overhead", "0.3"]).args(options);
+            if !options.contains(&"-a") {
+                recorder.args(["-e", "cpu-clock"]);
+            }
+            recorder.arg("-o").arg(folder.path().join("perf.data")).args(["--", "sleep", "2"]);
+            let output = whit_testing::run::record(&mut recorder)?;
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(said.contains(&format!("{REDUCED} 0.30% of 0.2 CPUs")), "{options:?}: {said}");
+        }
+        Ok(())
     });
 }
 
