@@ -44,7 +44,7 @@ pub struct RecordedSettings {
     pub stack_divisor: u32,
     /// Nothing is recorded.
     pub is_paused: bool,
-    /// The reason for the last change.
+    /// The reason for the last change to less.
     pub cause: CostCause,
     /// The cost that was expected of the settings before it, in millionths of the capacity.
     pub cost_ppm: u32,

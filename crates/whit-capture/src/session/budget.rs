@@ -34,6 +34,8 @@ const EXACT_INTERVAL: Duration = Duration::from_millis(60);
 const INTERVAL: Duration = Duration::from_millis(200);
 /// The largest distance between samples, in times of the one that was asked for.
 const STRETCH_MAX: u32 = 64;
+/// The least depth of stacks is one part in so many of the one that was asked for.
+const STACK_DIVISOR_MAX: u32 = 8;
 /// The engine's threads may take this part of the budget for new processes and their code.
 const FOLLOWED_PART: f64 = 0.3;
 /// The stream states the cost so often: each record wakes a reader.
@@ -82,7 +84,11 @@ impl BudgetKeeper {
         let can_stretch = control.events().iter().any(can_change);
         let (_, engine) = control.events_and_engine();
         let waits = engine.wait_modes().iter().copied().map(of_engine).collect();
-        let levers = Levers { stretch_max: if can_stretch { STRETCH_MAX } else { 1 }, waits };
+        let levers = Levers {
+            stretch_max: if can_stretch { STRETCH_MAX } else { 1 },
+            waits,
+            stack_divisor_max: if engine.can_cut_stacks() { STACK_DIVISOR_MAX } else { 1 },
+        };
         BudgetKeeper {
             controller: Controller::new(f64::from(budget_ppm) / MILLION, levers),
             costs,
@@ -165,7 +171,7 @@ impl BudgetKeeper {
         let settings = self.controller.step(&reading);
         self.next = Some(now + self.interval());
         if let Some(settings) = settings {
-            self.settings = self.recorded(settings);
+            self.settings = self.recorded(before, settings);
         }
         if settings.is_some() || self.open[0] >= COST_INTERVAL.as_nanos() as f64 {
             self.record(control, out);
@@ -174,22 +180,32 @@ impl BudgetKeeper {
         if settings.stretch != before.stretch {
             self.stretches.set(control.events(), settings.stretch);
         }
+        if settings.stack_divisor != before.stack_divisor {
+            let (_, engine) = control.events_and_engine();
+            engine.set_stack_divisor(settings.stack_divisor)?;
+        }
         Ok(Some((kind(before, settings), settings.waits)))
     }
 
-    /// As the stream has the settings.
-    fn recorded(&self, settings: Settings) -> RecordedSettings {
-        RecordedSettings {
-            stretch: settings.stretch,
-            waits: recorded(settings.waits, self.costs.asked()),
-            stack_divisor: 1,
-            is_paused: settings.is_paused,
-            cause: match self.controller.cause() {
+    /// As the stream has the settings. The reason is that of the last change to less.
+    fn recorded(&self, before: Settings, now: Settings) -> RecordedSettings {
+        let (cause, cost_ppm) = if order(now) > order(before) {
+            let cause = match self.controller.cause() {
                 Cause::Samples => CostCause::Samples,
                 Cause::Waits => CostCause::Switches,
                 Cause::Other => CostCause::Other,
-            },
-            cost_ppm: (self.costs.share() * MILLION) as u32,
+            };
+            (cause, (self.costs.share() * MILLION) as u32)
+        } else {
+            (self.settings.cause, self.settings.cost_ppm)
+        };
+        RecordedSettings {
+            stretch: now.stretch,
+            waits: recorded(now.waits, self.costs.asked()),
+            stack_divisor: now.stack_divisor,
+            is_paused: now.is_paused,
+            cause,
+            cost_ppm,
         }
     }
 
@@ -220,6 +236,11 @@ impl BudgetKeeper {
     pub(super) fn lap(&mut self) -> Option<BudgetHistory> {
         std::mem::take(&mut self.history).finish()
     }
+}
+
+/// Grows where less is recorded.
+fn order(settings: Settings) -> (bool, Waits, u32, u32) {
+    (settings.is_paused, settings.waits, settings.stretch, settings.stack_divisor)
 }
 
 fn kind(before: Settings, now: Settings) -> Step {
