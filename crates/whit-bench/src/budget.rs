@@ -8,8 +8,10 @@ use std::process::Command;
 
 use serde::Serialize;
 use whit_measure::overhead::Slowdown;
-use whit_perfdata::budget::{BudgetHistory, RecordedWaits};
+use whit_perfdata::budget::RecordedWaits;
+use whit_perfdata::budget_history::{BudgetHistory, CostInterval, read_history};
 use whit_perfdata::reader::Recording;
+use whit_types::TimestampNs;
 
 use crate::Error;
 use crate::peer::version;
@@ -59,6 +61,17 @@ pub struct Phase {
     pub settings: String,
 }
 
+/// A time, and the cost of the recording meanwhile.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Interval {
+    /// From when to when, in seconds from the begin of the recording.
+    pub span_s: (f64, f64),
+    /// The mean cost, in percent of the CPUs.
+    pub percent: f64,
+    /// The settings at the begin.
+    pub settings: String,
+}
+
 /// The cost of a program's run beside a recording.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Paired {
@@ -81,12 +94,8 @@ pub struct Comparison {
     pub budget_percent: f64,
     /// Samples a second.
     pub frequency_hz: u32,
-    /// Seconds of an interval of the cost.
-    pub interval_s: f64,
-    /// The cost in each, in percent of the CPUs.
-    pub costs_percent: Vec<f64>,
-    /// The settings at the begin of each.
-    pub settings: Vec<String>,
+    /// The cost over time.
+    pub intervals: Vec<Interval>,
     /// The largest mean of ten seconds.
     pub worst_window_percent: f64,
     /// The loads.
@@ -119,10 +128,9 @@ pub fn compare(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Compariso
             paired.push(pairs(options, &work, &scratch.path().join("paired"), say)?);
         }
     }
-    let interval_s = f64::from(history.costs.interval_ms.max(1)) / 1e3;
-    let costs_percent: Vec<f64> = history.costs.costs_ppm.iter().copied().map(percent).collect();
-    let end_s = costs_percent.len() as f64 * interval_s;
-    let costs = Costs { percent: &costs_percent, interval_s };
+    let intervals = intervals(&history);
+    let end_s = intervals.last().map_or(0.0, |last| last.span_s.1);
+    let costs = Costs(&intervals);
     let ends = begins.iter().skip(1).copied().chain([end_s]);
     let phases =
         PHASES.iter().zip(begins.iter().copied().zip(ends)).map(|(phase, (begin, end))| Phase {
@@ -132,19 +140,28 @@ pub fn compare(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Compariso
             settled_percent: costs.mean(begin + SETTLED_S, end),
             settings: settings_at(&history, end),
         });
-    let at = |index: usize| settings_at(&history, index as f64 * interval_s);
     Ok(Comparison {
         system: System::detect(),
         version: version(&options.setup.whit).unwrap_or_else(|why| why),
         budget_percent: options.budget_percent,
         frequency_hz: options.frequency_hz,
-        interval_s,
         worst_window_percent: costs.worst(WINDOW_S),
-        settings: (0..costs_percent.len()).map(at).collect(),
         phases: phases.collect(),
         paired,
-        costs_percent,
+        intervals,
     })
+}
+
+/// The cost over time, by the clock of a history.
+fn intervals(history: &BudgetHistory) -> Vec<Interval> {
+    let costs = history.costs.iter();
+    let of = |cost: &CostInterval| {
+        let until_s = cost.until.0.saturating_sub(history.begin.0) as f64 / 1e9;
+        let from_s = (until_s - f64::from(cost.length_ms) / 1e3).max(0.0);
+        let settings = settings_at(history, from_s);
+        Interval { span_s: (from_s, until_s), percent: percent(cost.mean_ppm), settings }
+    };
+    costs.map(of).collect()
 }
 
 fn percent(ppm: u32) -> f64 {
@@ -152,19 +169,15 @@ fn percent(ppm: u32) -> f64 {
 }
 
 /// The cost over time.
-struct Costs<'a> {
-    percent: &'a [f64],
-    interval_s: f64,
-}
+struct Costs<'a>(&'a [Interval]);
 
 impl Costs<'_> {
     fn mean(&self, from_s: f64, to_s: f64) -> f64 {
         let (mut sum, mut time) = (0.0, 0.0);
-        for (index, cost) in self.percent.iter().enumerate() {
-            let begin = index as f64 * self.interval_s;
-            let covered = (begin + self.interval_s).min(to_s) - begin.max(from_s);
+        for Interval { span_s: (begin, end), percent, .. } in self.0 {
+            let covered = end.min(to_s) - begin.max(from_s);
             if covered > 0.0 {
-                sum += cost * covered;
+                sum += percent * covered;
                 time += covered;
             }
         }
@@ -172,16 +185,15 @@ impl Costs<'_> {
     }
 
     fn worst(&self, length_s: f64) -> f64 {
-        let begins = (0..self.percent.len()).map(|index| index as f64 * self.interval_s);
-        begins.map(|begin| self.mean(begin, begin + length_s)).fold(0.0, f64::max)
+        let means = self.0.iter().map(|it| self.mean(it.span_s.0, it.span_s.0 + length_s));
+        means.fold(0.0, f64::max)
     }
 }
 
 /// The settings at a moment, in a few words.
 fn settings_at(history: &BudgetHistory, at_s: f64) -> String {
     let at_ns = history.begin.0 + (at_s * 1e9) as u64;
-    let found = history.changes.iter().rev().find(|change| change.from.0 <= at_ns);
-    let Some(settings) = found else { return String::new() };
+    let Some(settings) = history.at(TimestampNs(at_ns)) else { return String::new() };
     if settings.is_paused {
         return "pause".to_owned();
     }
@@ -194,7 +206,11 @@ fn settings_at(history: &BudgetHistory, at_s: f64) -> String {
         RecordedWaits::Sampled => "sampled waits",
         RecordedWaits::None => "no waits",
     };
-    format!("{samples}, {waits}")
+    let stacks = match settings.stack_divisor {
+        1 => String::new(),
+        divisor => format!(", 1/{divisor} of the stacks"),
+    };
+    format!("{samples}, {waits}{stacks}")
 }
 
 /// When each phase began, by the lines that the script printed, in seconds from the begin of the recording.
@@ -228,7 +244,7 @@ fn record(
         return Err(failed(output.status.to_string()));
     }
     let recording = Recording::open(path).map_err(|error| failed(error.to_string()))?;
-    let history = recording.features.budget_history();
+    let history = read_history(&recording).map_err(|error| failed(error.to_string()))?;
     let history = history.ok_or_else(|| failed("has no history of its budget".to_owned()))?;
     Ok((String::from_utf8_lossy(&output.stdout).into_owned(), history))
 }
@@ -254,7 +270,7 @@ fn pairs(
             let name = program.to_string_lossy();
             let command: Vec<&str> = [&[&*name][..], &words].concat();
             let (said, history) = record(options, &command, path)?;
-            costs.push(percent(history.costs.mean_ppm()));
+            costs.push(percent(history.mean_ppm()));
             seconds(&said, work)
         };
         times.push(if pair % 2 == 0 {
@@ -288,12 +304,18 @@ fn seconds(said: &str, work: &Work) -> Result<f64, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whit_perfdata::budget::{CostCause, SettingsChange};
-    use whit_types::TimestampNs;
+    use whit_perfdata::budget::RecordedSettings;
+    use whit_perfdata::budget_history::SettingsChange;
 
     #[test]
     fn means_are_those_of_the_time_that_is_asked_for() {
-        let costs = Costs { percent: &[1.0, 3.0, 5.0], interval_s: 0.5 };
+        let interval = |from_s: f64, percent| Interval {
+            span_s: (from_s, from_s + 0.5),
+            percent,
+            settings: String::new(),
+        };
+        let costs = [interval(0.0, 1.0), interval(0.5, 3.0), interval(1.0, 5.0)];
+        let costs = Costs(&costs);
         assert!((costs.mean(0.0, 1.5) - 3.0).abs() < 1e-9);
         assert!((costs.mean(0.25, 0.75) - 2.0).abs() < 1e-9);
         assert!((costs.worst(1.0) - 5.0).abs() < 1e-9);
@@ -302,13 +324,9 @@ mod tests {
 
     #[test]
     fn phases_begin_where_the_script_says_so() {
-        let change = |from: u64, stretch, waits| SettingsChange {
-            from: TimestampNs(from),
-            stretch,
-            waits,
-            is_paused: false,
-            cause: CostCause::Samples,
-            cost_ppm: 0,
+        let change = |from: u64, stretch, waits| {
+            let settings = RecordedSettings { stretch, waits, ..RecordedSettings::default() };
+            SettingsChange { from: TimestampNs(from), settings }
         };
         let changes = vec![
             change(0, 1, RecordedWaits::AsAsked),

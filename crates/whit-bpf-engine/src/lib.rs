@@ -138,6 +138,8 @@ pub struct BpfEngine {
     wait_modes: Vec<WaitMode>,
     /// How they are recorded, where that was changed.
     wait_mode: Option<WaitMode>,
+    /// The programs walk user stacks, and not perf.
+    cuts_stacks: bool,
     /// Threads that are blocked when recording begins or ends, where switches are recorded.
     blocked: Option<BlockedStacks>,
     /// Functions of interpreters.
@@ -193,6 +195,7 @@ impl BpfEngine {
             samples_beside: switches && events.tracking.off_cpu_period_ns > 0,
             wait_modes: wait_modes(switches, &options),
             wait_mode: None,
+            cuts_stacks: options.user_stacks && !options.perf_samples,
             blocked,
             named: Arc::default(),
             given: DecoderConfig {
@@ -499,6 +502,14 @@ impl Engine for BpfEngine {
         let (before, now) = (self.programs_of(before), self.programs_of(mode));
         self.change_waits(&mut self.lock(), before, now)?;
         self.open_comings()
+    }
+
+    fn can_cut_stacks(&self) -> bool {
+        self.cuts_stacks
+    }
+
+    fn set_stack_divisor(&self, divisor: u32) -> Result<(), EngineError> {
+        self.lock().set_stack_divisor(divisor).map_err(EngineError::own)
     }
 
     fn set_thread_share(&self, share: f64) {

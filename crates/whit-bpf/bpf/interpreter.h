@@ -301,7 +301,7 @@ static UNWIND_INLINE u32 interpreter_take(struct unwind_state *s, const struct i
 	struct interpreted function = { .code = code, .interpreter = s->run.number };
 	u32 count = s->frames_count;
 
-	if (count >= UNWIND_FRAMES_MAX)
+	if (count >= UNWIND_FRAMES_MAX || count >= s->frames_max)
 		return UNWIND_FRAMES_LIMIT;
 	/* Not through the window, which holds the next frames. */
 	if (!code || code % 8 || unwind_copy(&function.identity, 8, code + it->python.identity))

@@ -211,13 +211,14 @@ struct {
 	__uint(max_entries, 1);
 } switch_memories SEC(".maps");
 
-/* Counters of changes of `processes`, one for each writer. The last slot is the time from which
- * switches are recorded, or waits sampled. */
+/* Counters of changes of `processes`, one for each writer. Behind them are the time from which switches are recorded, or
+ * waits sampled, and the most frames of a walk; 0 for UNWIND_FRAMES_MAX. */
 enum {
 	CHANGED_BY_LOADER = 0,
 	CHANGED_BY_PROGRAMS = 1,
 	SWITCHES_SINCE = 2,
-	CHANGERS = 3,
+	WALKED_FRAMES_MAX = 3,
+	CHANGERS = 4,
 };
 
 struct {
@@ -242,7 +243,8 @@ struct memo {
 	u32 near_count;
 	u32 near_bytes;
 	u32 reads_count;
-	u32 unused;
+	/* As it was for the walk. */
+	u32 frames_max;
 };
 
 /* Stacks that have a thread and its place in common: callers differ. */
@@ -274,7 +276,7 @@ struct memo_key {
 	u64 sp;
 	u64 fp;
 	u32 tid;
-	u32 unused;
+	u32 frames_max;
 };
 
 /* The identity of a process as announced, without its targets. */
@@ -379,7 +381,7 @@ static ALWAYS_INLINE u32 memo_holds(struct unwind_state *s, const struct memo_se
 	const struct memo *memo = &set->ways[way];
 	u32 count = memo->near_count, bytes = memo->near_bytes;
 
-	if (!memo->hash || memo->sp != key->sp || memo->ip != key->ip || memo->tid != key->tid ||
+	if (!memo->hash || memo->sp != key->sp || memo->ip != key->ip || memo->tid != key->tid || memo->frames_max != key->frames_max ||
 	    memo->process != key->process || (memo->needs_fp && memo->fp != key->fp) ||
 	    memo->reads_count > UNWIND_READS_MAX || bytes > UNWIND_WINDOW_BYTES)
 		return 0;
@@ -485,6 +487,7 @@ static ALWAYS_INLINE void memo_write(struct unwind_state *s, struct memo_set *se
 		}
 	}
 	memo->tid = key->tid;
+	memo->frames_max = key->frames_max;
 	memo->process = key->process;
 	memo->ip = key->ip;
 	memo->fp = key->fp;
@@ -552,6 +555,13 @@ static ALWAYS_INLINE void count_interpreted(struct scratch *scratch, const struc
 		scratch->counts.interpreter_reasons[s->interpreter_reason % INTERPRETER_REASONS]++;
 }
 
+static ALWAYS_INLINE u64 changes_by(u32 who)
+{
+	u64 *count = bpf_map_lookup_elem(&changes, &who);
+
+	return count ? *(volatile u64 *)count : 0;
+}
+
 /* The hash of the current thread's user stack. If it was walked, its frames are in `unwind`; a stack
  * from the cache was emitted before. */
 static ALWAYS_INLINE u64 user_hash(struct switch_memory *memory, struct scratch *scratch, u32 tid, u64 process,
@@ -565,6 +575,7 @@ static ALWAYS_INLINE u64 user_hash(struct switch_memory *memory, struct scratch 
 		.sp = registers->sp,
 		.fp = registers->fp,
 		.tid = tid,
+		.frames_max = changes_by(WALKED_FRAMES_MAX),
 	};
 	u64 hash = set ? memo_known(s, set, &key) : 0;
 
@@ -578,6 +589,8 @@ static ALWAYS_INLINE u64 user_hash(struct switch_memory *memory, struct scratch 
 	s->ip = key.ip;
 	s->sp = key.sp;
 	s->fp = key.fp;
+	if (key.frames_max)
+		s->frames_max = key.frames_max;
 	s->mappings_first = process >> PROCESS_FIRST_SHIFT;
 	s->mappings_count = process & PROCESS_COUNT_MASK;
 	scratch->counts.walks++;
@@ -633,13 +646,6 @@ static ALWAYS_INLINE u64 kernel_stack(void *ctx, struct scratch *scratch)
 	scratch->stack.reason = 0;
 	return emit_stack(ctx, scratch,
 			  kernel_hash(scratch->stack.frames, scratch->stack.frames_count));
-}
-
-static ALWAYS_INLINE u64 changes_by(u32 who)
-{
-	u64 *count = bpf_map_lookup_elem(&changes, &who);
-
-	return count ? *(volatile u64 *)count : 0;
 }
 
 /* `processes` has changed. */

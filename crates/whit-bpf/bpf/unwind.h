@@ -66,7 +66,7 @@ enum unwind_reason {
 	UNWIND_FRAME_POINTER = 9,
 	/* or a signal's registers are. */
 	UNWIND_SIGNAL = 10,
-	/* UNWIND_FRAMES_MAX. */
+	/* UNWIND_FRAMES_MAX, or the limit of the walk. */
 	UNWIND_FRAMES_LIMIT = 11,
 	/* The stack pointer would not grow. */
 	UNWIND_LOOP = 12,
@@ -208,7 +208,8 @@ struct unwind_state {
 	u32 has_asked;
 	u32 has_learned;
 	u32 was_busy;
-	u32 unused;
+	/* Frames of this walk at most. */
+	u32 frames_max;
 	/* Whether ip is the address behind a call. */
 	u32 is_return;
 	u32 frames_count;
@@ -576,7 +577,7 @@ UNWIND_FN u32 unwind_enter_loop(struct unwind_state *s, u64 address)
 static UNWIND_INLINE u32 unwind_enter(struct unwind_state *s)
 {
 	u32 count = s->frames_count;
-	if (count >= UNWIND_FRAMES_MAX)
+	if (count >= UNWIND_FRAMES_MAX || count >= s->frames_max)
 		return UNWIND_FRAMES_LIMIT;
 	/* Inside the call for a return address, which may lie behind the end of its function. */
 	u64 address = s->ip - s->is_return;
@@ -634,6 +635,7 @@ static UNWIND_INLINE void unwind_begin(struct unwind_state *s)
 	s->mapping.start = s->mapping.end = 0;
 	s->is_return = 0;
 	s->frames_count = 0;
+	s->frames_max = UNWIND_FRAMES_MAX;
 	s->has_asked = s->has_learned = s->was_busy = 0;
 	s->reads_count = 0;
 	s->needs_fp = 0;

@@ -28,6 +28,10 @@ const PAUSE: [Duration; 2] = [Duration::from_millis(300), Duration::from_secs(10
 /// Costs of a context switch before they were measured, in nanoseconds: recorded, and with its waits sampled.
 const ASSUMED_NS: [f64; 2] = [1000.0, 200.0];
 
+/// This part of a sample's cost does not depend on the depth of its stack. The rest is assumed to go with it: a wrong
+/// guess shows in the next reading.
+const WITHOUT_DEPTH: f64 = 0.5;
+
 /// Decides about the settings of one recording.
 #[derive(Clone, Debug)]
 pub struct Controller {
@@ -127,11 +131,12 @@ impl Controller {
         self.probed = self.probed.map(|probed| probed + reading.elapsed);
         self.other.observe(share(reading.other_ns), seconds);
         self.switches.observe(share(reading.switches), seconds);
-        let Settings { stretch, waits, is_paused } = self.settings;
+        let Settings { stretch, waits, stack_divisor, is_paused } = self.settings;
         if is_paused {
             return;
         }
-        self.samples.observe(share(reading.samples_ns) * f64::from(stretch), seconds);
+        let full = f64::from(stretch) / by_depth(stack_divisor);
+        self.samples.observe(share(reading.samples_ns) * full, seconds);
         if let Some(unit) = unit(waits) {
             self.unit_costs[unit].observe(reading.waits_ns, reading.switches, seconds);
         }
@@ -151,6 +156,7 @@ impl Controller {
             return self.other.get();
         }
         let samples = self.samples.get() / f64::from(settings.stretch);
+        let samples = samples * by_depth(settings.stack_divisor);
         samples + self.waits(settings.waits) + self.other.get()
     }
 
@@ -208,9 +214,12 @@ impl Controller {
     fn better(&self) -> Option<Settings> {
         let best = self.first_within(RAISE_TO)?;
         let now = self.settings;
-        let is_better = (best.waits, best.stretch) < (now.waits, now.stretch);
-        if !is_better {
+        let order = |of: Settings| (of.waits, of.stretch, of.stack_divisor);
+        if order(best) >= order(now) {
             return None;
+        }
+        if best.stack_divisor < now.stack_divisor {
+            return Some(Settings { stack_divisor: now.stack_divisor / 2, ..now });
         }
         if best.waits < now.waits {
             let at = self.levers.waits.iter().position(|waits| *waits == now.waits)?;
@@ -221,6 +230,11 @@ impl Controller {
         }
         Some(Settings { stretch: best.stretch.max(now.stretch / 2), ..best })
     }
+}
+
+/// The part of a sample's cost that is left where stacks are cut.
+fn by_depth(stack_divisor: u32) -> f64 {
+    WITHOUT_DEPTH + (1.0 - WITHOUT_DEPTH) / f64::from(stack_divisor.max(1))
 }
 
 fn unit(waits: Waits) -> Option<usize> {

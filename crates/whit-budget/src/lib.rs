@@ -12,7 +12,7 @@
 //! use whit_budget::{Controller, Levers, Reading, Waits};
 //!
 //! // One percent of two CPUs, where the samples alone cost four percent.
-//! let levers = Levers { stretch_max: 64, waits: vec![Waits::None] };
+//! let levers = Levers { stretch_max: 64, waits: vec![Waits::None], stack_divisor_max: 1 };
 //! let mut controller = Controller::new(0.01, levers);
 //! let elapsed = Duration::from_millis(100);
 //! let capacity_ns = 2e8;

@@ -21,6 +21,8 @@ pub struct Settings {
     pub stretch: u32,
     /// Context switches.
     pub waits: Waits,
+    /// Stacks are taken to one part in so many of their depth. A power of two.
+    pub stack_divisor: u32,
     /// Nothing is recorded.
     pub is_paused: bool,
 }
@@ -32,31 +34,42 @@ pub struct Levers {
     pub stretch_max: u32,
     /// How waits can be recorded: first as it was asked for, then with less and less cost.
     pub waits: Vec<Waits>,
+    /// The largest divisor of the depth of stacks, a power of two; 1 where the depth cannot be changed.
+    pub stack_divisor_max: u32,
 }
 
 impl Levers {
     /// The settings that were asked for.
     pub fn full(&self) -> Settings {
         let waits = self.waits.first().copied().unwrap_or_default();
-        Settings { stretch: 1, waits, is_paused: false }
+        Settings { stretch: 1, waits, stack_divisor: 1, is_paused: false }
     }
 
     /// Those with the least cost without a pause.
     pub(crate) fn least(&self) -> Settings {
         let waits = self.waits.last().copied().unwrap_or_default();
-        Settings { stretch: self.stretch_max.max(1), waits, is_paused: false }
+        let (stretch, stack_divisor) = (self.stretch_max.max(1), self.stack_divisor_max.max(1));
+        Settings { stretch, waits, stack_divisor, is_paused: false }
     }
 
-    /// All settings but pauses, in the order in which they are tried: the frequency before the waits.
+    /// All settings but pauses, in the order in which they are tried: the frequency before the waits, and these before the
+    /// depth of stacks.
     pub(crate) fn all(&self) -> impl Iterator<Item = Settings> {
         let waits = if self.waits.is_empty() { &[Waits::None][..] } else { &self.waits[..] };
-        waits.iter().flat_map(|waits| {
-            let stretches = (0..32).map(|power| 1 << power);
-            stretches
-                .take_while(|stretch| *stretch <= self.stretch_max.max(1))
-                .map(|stretch| Settings { stretch, waits: *waits, is_paused: false })
-        })
+        let (full, least) = (self.full(), self.least());
+        let by_frequency = waits.iter().flat_map(move |waits| {
+            let stretches = powers(1, least.stretch);
+            stretches.map(move |stretch| Settings { stretch, waits: *waits, ..full })
+        });
+        let depths = powers(2, least.stack_divisor);
+        by_frequency.chain(depths.map(move |stack_divisor| Settings { stack_divisor, ..least }))
     }
+}
+
+/// The powers of two from one number to another.
+fn powers(first: u32, last: u32) -> impl Iterator<Item = u32> {
+    let all = (0..32).map(|power| 1 << power);
+    all.skip_while(move |power| *power < first).take_while(move |power| *power <= last)
 }
 
 /// The cost of a recording since the reading before.

@@ -14,6 +14,7 @@ const PLANT: Plant = Plant {
     sample_ns: 4000.0,
     exact_ns: 600.0,
     sampled_ns: 150.0,
+    walk: 0.5,
     noise: 0.15,
 };
 
@@ -28,7 +29,7 @@ impl Decides for Aimd {
     fn settings(&self) -> Settings {
         let waits = ALL_WAITS[(self.rung / STRETCHES).min(2)];
         let stretch = 1 << (self.rung - self.rung / STRETCHES * STRETCHES);
-        Settings { stretch, waits, is_paused: false }
+        Settings { stretch, waits, stack_divisor: 1, is_paused: false }
     }
 
     fn step(&mut self, reading: &Reading) {

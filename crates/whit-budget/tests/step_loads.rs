@@ -14,6 +14,7 @@ const PLANT: Plant = Plant {
     sample_ns: 4000.0,
     exact_ns: 600.0,
     sampled_ns: 150.0,
+    walk: 0.7,
     noise: 0.15,
 };
 
@@ -56,13 +57,36 @@ fn the_frequency_goes_before_the_waits() {
 fn where_nothing_else_helps_it_pauses_and_looks_again() {
     // The frequency cannot be changed, and samples cost five times the budget.
     let plant = Plant { frequency_hz: 10_000.0, ..PLANT };
-    let levers = Levers { stretch_max: 1, waits: vec![Waits::None] };
+    let levers = Levers { stretch_max: 1, waits: vec![Waits::None], stack_divisor_max: 1 };
     let mut controller = Controller::new(0.008, levers);
     let steps = plant.run(&mut controller, &[idle(0.0)], 60.0, 5);
     let paused = steps.iter().filter(|step| step.settings.is_paused).count();
     assert!(paused * 4 > steps.len() * 3, "{paused} of {}", steps.len());
     assert!(steps.iter().rev().take(100).any(|step| !step.settings.is_paused));
     assert!(mean(&steps, 3.0, 60.0) <= 0.008, "{}", mean(&steps, 3.0, 60.0));
+}
+
+#[test]
+fn the_depth_of_stacks_goes_last_and_spares_pauses() {
+    // The frequency cannot be changed, and samples cost a little more than there is.
+    let plant = Plant { frequency_hz: 3000.0, ..PLANT };
+    let waits = vec![Waits::Sampled, Waits::None];
+    let deep = |stack_divisor_max| {
+        let levers = Levers { stretch_max: 1, waits: waits.clone(), stack_divisor_max };
+        let mut controller = Controller::new(0.01, levers);
+        plant.run(&mut controller, &[idle(0.0), Load { from_s: 30.0, ..idle(0.0) }], 60.0, 5)
+    };
+    let paused =
+        |steps: &[plant::Step]| steps.iter().filter(|step| step.settings.is_paused).count();
+    let (whole, cut) = (deep(1), deep(8));
+    assert!(paused(&whole) > 100 && paused(&cut) < 10, "{} {}", paused(&whole), paused(&cut));
+    let last = cut.last().unwrap().settings;
+    assert!(last.stack_divisor > 1 && last.waits == Waits::None, "{last:?}");
+    assert!(worst(&cut, 2.0, 3.0, 60.0) <= 0.01);
+    // With another frequency they are whole again.
+    let free = Levers { stretch_max: 64, waits, stack_divisor_max: 8 };
+    let steps = plant.run(&mut Controller::new(0.01, free), &[idle(0.0)], 30.0, 5);
+    assert!(steps.iter().all(|step| step.settings.stack_divisor == 1));
 }
 
 #[test]
@@ -92,7 +116,7 @@ fn bursts_are_not_followed_to_and_fro() {
 fn the_frequency_falls_no_further_than_allowed() {
     // A sixteenth of the samples would do.
     let plant = Plant { frequency_hz: 20_000.0, ..PLANT };
-    let levers = Levers { stretch_max: 8, waits: vec![Waits::None] };
+    let levers = Levers { stretch_max: 8, waits: vec![Waits::None], stack_divisor_max: 1 };
     let mut controller = Controller::new(0.01, levers);
     let steps = plant.run(&mut controller, &[idle(0.0)], 10.0, 3);
     assert!(steps.iter().all(|step| step.settings.stretch <= 8));
@@ -115,15 +139,15 @@ proptest! {
     #[test]
     fn the_budget_holds_after_every_step(
         budget in 0.005f64..0.05,
-        units in (1000.0f64..8000.0, 300.0f64..1500.0, 0.1f64..0.5),
+        units in (1000.0f64..8000.0, 300.0f64..1500.0, 0.1f64..0.5, 0.0f64..1.0),
         cpus in 1u32..65,
         frequency_hz in 19.0f64..2000.0,
         loads in prop::collection::vec((0.0f64..6.0, 12.0f64..40.0), 1..5),
         seed in any::<u64>(),
     ) {
-        let (sample_ns, exact_ns, ratio) = units;
+        let (sample_ns, exact_ns, ratio, walk) = units;
         let cpus = f64::from(cpus);
-        let plant = Plant { cpus, frequency_hz, sample_ns, exact_ns, sampled_ns: exact_ns * ratio, noise: 0.15 };
+        let plant = Plant { cpus, frequency_hz, sample_ns, exact_ns, sampled_ns: exact_ns * ratio, walk, noise: 0.15 };
         let mut all = vec![Load { from_s: 0.0, switches_per_s: 100.0 * cpus, other: budget / 20.0 }];
         let mut at = 12.0;
         for (power, length) in loads {
@@ -148,7 +172,8 @@ proptest! {
         readings in prop::collection::vec((0u64..2000, prop::array::uniform5(prop_oneof![Just(0.0), 0.0f64..1e12])), 1..80),
         stretch_max in 0u32..7,
     ) {
-        let levers = Levers { stretch_max: 1 << stretch_max, waits: vec![Waits::Sampled, Waits::None] };
+        let waits = vec![Waits::Sampled, Waits::None];
+        let levers = Levers { stretch_max: 1 << stretch_max, waits, stack_divisor_max: 4 };
         let mut controller = Controller::new(0.01, levers);
         for (ms, [capacity_ns, samples_ns, waits_ns, other_ns, switches]) in readings {
             let elapsed = std::time::Duration::from_millis(ms);
@@ -156,6 +181,7 @@ proptest! {
             let settings = controller.settings();
             prop_assert!(settings.stretch.is_power_of_two() && settings.stretch <= 1 << stretch_max);
             prop_assert!(settings.waits != Waits::Exact);
+            prop_assert!([1, 2, 4].contains(&settings.stack_divisor));
         }
     }
 }

@@ -25,6 +25,7 @@ fn sampled(seed: u64) -> (Vec<Sample>, f64) {
         sample_ns: 2000.0,
         exact_ns: 400.0,
         sampled_ns: 100.0,
+        walk: 0.5,
         noise: 0.15,
     };
     let loads: Vec<Load> = (0..20u32)
@@ -34,7 +35,7 @@ fn sampled(seed: u64) -> (Vec<Sample>, f64) {
         })
         .collect();
     // Switches are recorded exactly all the time: the frequency makes room for them.
-    let levers = Levers { stretch_max: 64, waits: vec![Waits::Exact] };
+    let levers = Levers { stretch_max: 64, waits: vec![Waits::Exact], stack_divisor_max: 1 };
     let mut controller = Controller::new(BUDGET, levers);
     let steps = plant.run(&mut controller, &loads, 300.0, seed);
     let mut random = Random(seed ^ 1);

@@ -7,7 +7,7 @@ use whit_host::advice::meaning;
 use whit_host::level::Level;
 use whit_host::list_cut::ListCut;
 use whit_host::named::NameNote;
-use whit_perfdata::budget::Reduction;
+use whit_perfdata::budget_history::Reduction;
 use whit_perfdata::ledger::nobody_ran_text;
 use whit_sys::Errno;
 use whit_types::{CpuId, Pid, Runtime, Tid};

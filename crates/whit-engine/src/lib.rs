@@ -135,6 +135,16 @@ pub trait Engine: fmt::Debug {
         Ok(())
     }
 
+    /// Whether the depth of stacks can be changed while it records.
+    fn can_cut_stacks(&self) -> bool {
+        false
+    }
+
+    /// Takes stacks to one part in so many of their depth from here on.
+    fn set_stack_divisor(&self, _divisor: u32) -> Result<(), EngineError> {
+        Ok(())
+    }
+
     /// Has the engine's threads take no more than a part of one CPU, above 0, for new processes and their code.
     fn set_thread_share(&self, _share: f64) {}
 

@@ -34,6 +34,7 @@ pub mod advice;
 pub mod borrowing;
 pub mod cgroup;
 pub mod control;
+pub mod cpu_quota;
 pub mod cpus;
 pub mod error;
 pub mod java;

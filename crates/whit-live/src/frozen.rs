@@ -2,7 +2,7 @@
 //! while they are written.
 
 use crate::compress;
-use crate::piece::Piece;
+use crate::piece::{Piece, records};
 use crate::sampled::Sampled;
 use crate::sideband::Sideband;
 use std::io::{self, Seek, Write};
@@ -10,7 +10,6 @@ use std::sync::Arc;
 use whit_perfdata::encode::header_feature;
 use whit_perfdata::feature::{CompressedDesc, Features};
 use whit_perfdata::reader::pipe_head;
-use whit_perfdata::record::RawRecord;
 use whit_perfdata::writer::FileWriter;
 
 /// The last while of a stream at one moment.
@@ -63,15 +62,19 @@ impl Frozen {
         sideband: &[u8],
         write: &mut impl FnMut(&[u8]) -> io::Result<()>,
     ) -> io::Result<()> {
-        let Some(sampled) = &self.sampled else { return write(sideband) };
-        let mut rest = sideband;
-        while let Some((record, behind)) = RawRecord::split(rest) {
-            if sampled.needs(record) {
-                write(&rest[..rest.len() - behind.len()])?;
+        for (record, whole) in records(sideband) {
+            let is_needed = self.sampled.as_ref().is_none_or(|sampled| sampled.needs(record));
+            if is_needed && !record.is_budget() {
+                write(whole)?;
             }
-            rest = behind;
         }
         Ok(())
+    }
+
+    /// The settings at the beginning; a history goes back to its first record.
+    fn budget(&self) -> Option<&[u8]> {
+        let older = self.older.iter().rev().find_map(|piece| last_budget(&piece.sideband));
+        older.or(self.base.budget())
     }
 
     /// Sets the feature that perf sizes its buffers by, where records are compressed.
@@ -88,10 +91,8 @@ impl Frozen {
 
     fn write_records(&self, mut write: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
         let mut state = Vec::new();
-        match &self.sampled {
-            None => self.base.write_to(&mut state),
-            Some(sampled) => self.base.write_of(sampled, &mut state),
-        }
+        self.base.write_of(self.sampled.as_ref(), &mut state);
+        state.extend_from_slice(self.budget().unwrap_or_default());
         state.extend_from_slice(&self.lost);
         write(&state)?;
         self.older.iter().try_for_each(|piece| self.write_sideband(&piece.sideband, &mut write))?;
@@ -111,4 +112,10 @@ impl Frozen {
         self.write_records(|bytes| writer.append(bytes))?;
         writer.finish(&features)
     }
+}
+
+/// The last record of settings among others.
+fn last_budget(sideband: &[u8]) -> Option<&[u8]> {
+    let settings = records(sideband).filter(|(record, _)| record.is_budget());
+    settings.last().map(|(_, whole)| whole)
 }

@@ -20,6 +20,8 @@ pub struct Sideband {
     symbols: BTreeMap<u64, Record>,
     cgroups: BTreeMap<u64, Record>,
     processes: FxHashMap<i32, Process>,
+    /// The last record of settings by which a budget was kept.
+    budget: Option<Record>,
     dropped: u64,
 }
 
@@ -69,6 +71,7 @@ impl Sideband {
             Some(SideBand::Ksymbol { start, .. }) => {
                 self.dropped += keep(&mut self.symbols, start.0, whole);
             }
+            Some(SideBand::Budget(_)) => self.budget = Some(whole.into()),
             Some(SideBand::Cgroup { id, .. }) => self.dropped += keep(&mut self.cgroups, id, whole),
             _ => {}
         }
@@ -104,11 +107,17 @@ impl Sideband {
     /// The state as records.
     pub fn write_to(&self, out: &mut Vec<u8>) {
         self.write(out, |_| true);
+        self.budget.iter().for_each(|record| out.extend_from_slice(record));
     }
 
-    /// The state as records, with the mappings of some processes alone.
-    pub(crate) fn write_of(&self, sampled: &Sampled, out: &mut Vec<u8>) {
-        self.write(out, |pid| sampled.has(pid));
+    /// The state as records, with the mappings of some processes alone, and without the settings.
+    pub(crate) fn write_of(&self, sampled: Option<&Sampled>, out: &mut Vec<u8>) {
+        self.write(out, |pid| sampled.is_none_or(|sampled| sampled.has(pid)));
+    }
+
+    /// The settings by which a budget was kept, as a record.
+    pub(crate) fn budget(&self) -> Option<&[u8]> {
+        self.budget.as_deref()
     }
 
     fn write(&self, out: &mut Vec<u8>, has_mappings: impl Fn(i32) -> bool) {

@@ -4,10 +4,14 @@ use super::*;
 use proptest::prelude::*;
 use std::path::Path;
 use whit_perfdata::attr::{Attr, AttrFlags, SampleType};
+use whit_perfdata::budget::{BudgetRecord, RecordedSettings};
+use whit_perfdata::encode::RecordEncoder;
 use whit_perfdata::feature::{Feature, Features};
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{RawRecord, SideBand, misc, record_type};
+use whit_perfdata::sample::{SampleId, SampleLayout};
 use whit_perfdata::stream::StreamReader;
+use whit_types::TimestampNs;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -120,6 +124,58 @@ fn old_samples_go_and_what_they_need_stays() {
     window.forget_all();
     assert_eq!(facts(&records(&window), 7), ["1000 /app", "7 app"]);
     assert_eq!((window.bytes(), window.begun_ns()), (0, None));
+}
+
+/// A record of settings; the stretch tells them apart.
+fn settings(stretch: u32, time: u64) -> Vec<u8> {
+    let sample_type = SampleType::TID | SampleType::TIME;
+    let flags = AttrFlags::SAMPLE_ID_ALL;
+    let layout = SampleLayout::new(&Attr { sample_type, flags, ..Attr::default() });
+    let settings = RecordedSettings { stretch, ..RecordedSettings::default() };
+    let mut out = Vec::new();
+    let id = SampleId { time: Some(TimestampNs(time)), ..SampleId::default() };
+    let record = BudgetRecord { settings, ..BudgetRecord::default() };
+    RecordEncoder::new(layout).budget(&mut out, &record, id);
+    out
+}
+
+/// The stretches that a recording tells, in its order.
+fn stretches(bytes: &[u8]) -> Vec<u32> {
+    let (mut rest, mut found) = (bytes, Vec::new());
+    while let Some((record, behind)) = RawRecord::split(rest) {
+        if let Some(SideBand::Budget(budget)) = SideBand::parse(record) {
+            found.push(budget.settings.stretch);
+        }
+        rest = behind;
+    }
+    found
+}
+
+#[test]
+fn settings_by_which_a_budget_was_kept_stay_until_others_come() {
+    let mut window = window(10, 1 << 20);
+    for (second, stretch) in [(0, 1), (2, 2), (4, 4), (8, 8)] {
+        let records = [settings(stretch, second + 1), sample(second + 1)].concat();
+        window.push(&records, second * SECOND).unwrap();
+    }
+    assert_eq!(stretches(&records(&window)), [1, 2, 4, 8]);
+    // A history goes back to its first record: the window has one of before.
+    let mut out = Vec::new();
+    window.freeze(5 * SECOND).write_to(&mut out).unwrap();
+    assert_eq!(stretches(&out[head().len()..]), [2, 4, 8]);
+    let mut out = Vec::new();
+    window.write_since(5 * SECOND, &mut out).unwrap();
+    assert_eq!(stretches(&out[head().len()..]), [4, 8]);
+    window.push(&[], 15 * SECOND).unwrap();
+    assert_eq!(stretches(&records(&window)), [4, 8]);
+    window.push(&[], 60 * SECOND).unwrap();
+    assert_eq!(stretches(&records(&window)), [8]);
+    // They are no loss.
+    window.want_from(0);
+    window.push(&settings(16, 90), 90 * SECOND).unwrap();
+    window.push(&[], 200 * SECOND).unwrap();
+    assert_eq!(window.want_from(0), Lost::default());
+    assert_eq!(stretches(&records(&window)), [16]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::compress::{Compressor, decoded};
 use crate::frozen::Frozen;
-use crate::piece::Piece;
+use crate::piece::{Piece, records};
 use crate::sampled::Sampled;
 use crate::sideband::Sideband;
 use std::collections::VecDeque;
@@ -194,7 +194,7 @@ impl Window {
                 record_type::FORK => piece.parents.add_parent(record),
                 _ => {}
             }
-            if is_needed_later(record.header.kind) {
+            if is_needed_later(record) {
                 piece.sideband.extend_from_slice(whole);
             }
         }
@@ -258,7 +258,7 @@ impl Window {
 
     fn count_lost(&mut self, bytes: &[u8]) {
         for (record, whole) in records(bytes) {
-            if is_needed_later(record.header.kind) {
+            if is_needed_later(record) {
                 continue;
             }
             let time = match record.header.kind {
@@ -376,21 +376,11 @@ impl Window {
     }
 }
 
-/// Whether later samples are looked up in records of this type.
-fn is_needed_later(kind: u32) -> bool {
+/// Whether later samples are looked up in the record, or taken by its settings.
+fn is_needed_later(record: RawRecord<'_>) -> bool {
     use record_type as r;
-    matches!(kind, r::MMAP | r::MMAP2 | r::COMM | r::FORK | r::EXIT | r::KSYMBOL | r::CGROUP)
-}
-
-/// Whole records, each with its bytes.
-fn records(bytes: &[u8]) -> impl Iterator<Item = (RawRecord<'_>, &[u8])> {
-    let mut rest = bytes;
-    std::iter::from_fn(move || {
-        let (record, behind) = RawRecord::split(rest)?;
-        let whole = &rest[..rest.len() - behind.len()];
-        rest = behind;
-        Some((record, whole))
-    })
+    let by_kind = [r::MMAP, r::MMAP2, r::COMM, r::FORK, r::EXIT, r::KSYMBOL, r::CGROUP];
+    by_kind.contains(&record.header.kind) || record.is_budget()
 }
 
 /// The size of the first record with its payload; `None` where its end is still to come.

@@ -1,6 +1,7 @@
 //! Records that a recording tool writes itself: existing processes, rounds, pipe headers.
 
 use crate::attr::{Attr, SampleType};
+use crate::budget::BudgetRecord;
 use crate::bytes::pad_to;
 use crate::record::{HEADER_SIZE_BYTES, MappedFileId, Mmap, RecordHeader, Task, misc, record_type};
 use crate::sample::{SampleId, SampleLayout};
@@ -130,6 +131,14 @@ impl RecordEncoder {
         self.record(out, record_type::LOST_SAMPLES, 0, id, |body| {
             let words = [lost].into_iter().chain(since.map(|time| time.0));
             body.extend(words.flat_map(u64::to_le_bytes));
+        });
+    }
+
+    /// Settings by which a budget is kept: LOST_SAMPLES of no loss with more fields.
+    pub fn budget(&self, out: &mut Vec<u8>, budget: &BudgetRecord, id: SampleId) {
+        self.record(out, record_type::LOST_SAMPLES, 0, id, |body| {
+            body.extend(0u64.to_le_bytes());
+            body.extend(budget.fields());
         });
     }
 

@@ -5,7 +5,6 @@
 //! has the bytes.
 
 use crate::attr::Attr;
-use crate::budget::{self, BudgetHistory};
 use crate::bytes::{Cursor, pad_to};
 use crate::interpreted::{self, InterpretedFunction};
 use crate::ledger::Ledger;
@@ -65,8 +64,6 @@ impl Feature {
     pub const WHIT_INTERPRETED: Feature = Feature(228);
     /// Names of the recording's own frames.
     pub const WHIT_NAMES: Feature = Feature(229);
-    /// The settings by which the recorder kept its cost within a budget.
-    pub const WHIT_BUDGET: Feature = Feature(230);
     /// The event for which the last while of a longer recording was written.
     pub const WHIT_TRIGGER: Feature = Feature(231);
 }
@@ -399,16 +396,6 @@ impl Features {
             out.extend(span.to.0.to_le_bytes());
         }
         self.set(Feature::WHIT_SPANS, out);
-    }
-
-    /// WHIT_BUDGET; `None` where the recorder had no budget.
-    pub fn budget_history(&self) -> Option<BudgetHistory> {
-        budget::decode(self.get(Feature::WHIT_BUDGET)?)
-    }
-
-    /// Sets WHIT_BUDGET.
-    pub fn set_budget_history(&mut self, history: &BudgetHistory) {
-        self.set(Feature::WHIT_BUDGET, budget::encode(history));
     }
 
     /// whit's ledger.

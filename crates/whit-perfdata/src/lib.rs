@@ -42,6 +42,7 @@ pub mod append;
 pub mod attr;
 pub mod blocked;
 pub mod budget;
+pub mod budget_history;
 mod bytes;
 pub mod chained;
 pub mod deferred;

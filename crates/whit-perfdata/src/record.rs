@@ -4,6 +4,7 @@
 //! Kernel source: `enum perf_event_type` in `include/uapi/linux/perf_event.h`; the types from 64
 //! up are written by the recording tool: `tools/lib/perf/include/perf/event.h`.
 
+use crate::budget::{self, BudgetRecord};
 use crate::bytes::Cursor;
 use whit_types::{Avma, BuildId, Pid, Tid};
 
@@ -190,6 +191,12 @@ pub struct RawRecord<'a> {
 }
 
 impl<'a> RawRecord<'a> {
+    /// Whether it states settings by which a budget is kept, and is a LOST_SAMPLES record of no loss.
+    #[inline]
+    pub fn is_budget(&self) -> bool {
+        self.header.kind == record_type::LOST_SAMPLES && budget::is_marked(self.body)
+    }
+
     /// Splits the first record off `bytes`. `None` where `bytes` does not hold a whole record or
     /// its size is impossible (below the header's).
     #[inline]
@@ -300,6 +307,8 @@ pub enum SideBand<'a> {
         /// Number of samples.
         lost: u64,
     },
+    /// Settings by which the recorder kept its cost within a budget; the record is one of lost samples.
+    Budget(BudgetRecord),
     /// SWITCH and SWITCH_CPU_WIDE.
     Switch {
         /// True where the thread leaves the CPU.
@@ -367,7 +376,10 @@ impl<'a> SideBand<'a> {
             record_type::FORK => SideBand::Fork(parse_task(c)?),
             record_type::EXIT => SideBand::Exit(parse_task(c)?),
             record_type::LOST => SideBand::Lost { id: c.u64()?, lost: c.u64()? },
-            record_type::LOST_SAMPLES => SideBand::LostSamples { lost: c.u64()? },
+            record_type::LOST_SAMPLES => match BudgetRecord::parse(record.body) {
+                Some(budget) => SideBand::Budget(budget),
+                None => SideBand::LostSamples { lost: c.u64()? },
+            },
             record_type::SWITCH => parse_switch(bits, None),
             record_type::SWITCH_CPU_WIDE => {
                 parse_switch(bits, Some((Pid(c.i32()?), Tid(c.i32()?))))

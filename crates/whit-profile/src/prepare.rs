@@ -137,7 +137,7 @@ pub(crate) fn prepare_with(
     let wanted = ScanWanted { block_times, first_seen, census, kept_dump_bytes };
     let mut scan = scan(recording, &events, wanted, bounds, progress)?;
     scan.warnings.extend(defect);
-    let history = recording.features.budget_history();
+    let history = std::mem::take(&mut scan.budget).finish();
     scan.warnings.extend(history.and_then(|it| it.reduction()).map(Warning::Reduced));
     let recorded_chains = scan.counts.of(record_type::CALLCHAIN_DEFERRED);
     let awaited = scan.awaited_chains.take();

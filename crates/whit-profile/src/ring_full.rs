@@ -82,6 +82,7 @@ impl<'e> RingTimes<'e> {
         let kind = record.header.kind;
         if !matches!(self.identification, RingIdentification::One | RingIdentification::ByCpu)
             || kind >= record_type::USER_START
+            || record.is_budget()
         {
             return;
         }

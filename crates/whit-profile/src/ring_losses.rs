@@ -116,6 +116,7 @@ impl<'e> RingLosses<'e> {
         match record.header.kind {
             record_type::FINISHED_ROUND => self.rounds = [self.rounds[1], self.newest],
             kind if kind >= record_type::USER_START => {}
+            _ if record.is_budget() => {}
             record_type::LOST | record_type::LOST_SAMPLES => self.loss(record),
             _ => {
                 if let Some(time) = stated_time(self.events, record)
@@ -279,8 +280,10 @@ fn cpu_of(ring: Option<RingKey>) -> Option<CpuId> {
 mod tests {
     use super::*;
     use whit_perfdata::attr::{Attr, AttrFlags};
-    use whit_perfdata::encode::{finished_round, push_record};
+    use whit_perfdata::budget::BudgetRecord;
+    use whit_perfdata::encode::{RecordEncoder, finished_round, push_record};
     use whit_perfdata::feature::EventDesc;
+    use whit_perfdata::sample::SampleId;
 
     fn events(cpu: bool) -> EventTable {
         let mut sample_type =
@@ -393,6 +396,25 @@ mod tests {
             let cpu = has_cpu.then_some(0);
             assert_eq!(bytes.losses(false, false), [(cpu, 150, 400), (cpu, 420, 420)]);
         }
+    }
+
+    #[test]
+    fn settings_of_a_budget_are_no_loss() {
+        let events = events(true);
+        let mut bytes = Vec::new();
+        let id = SampleId {
+            pid_tid: None,
+            time: Some(TimestampNs(300)),
+            id: Some(1),
+            cpu: Some(CpuId(0)),
+        };
+        let layout = events.layout(0).expect("a layout");
+        RecordEncoder::new(*layout).budget(&mut bytes, &BudgetRecord::default(), id);
+        let mut losses = RingLosses::new(&events, &[false]);
+        let record = RawRecord::split(&bytes).expect("a record").0;
+        assert_eq!(record.header.kind, record_type::LOST_SAMPLES);
+        losses.see(record);
+        assert_eq!(losses.finish(false), []);
     }
 
     #[test]

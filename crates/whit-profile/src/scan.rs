@@ -20,6 +20,7 @@ use crate::warning::Warning;
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 use whit_perfdata::attr::AttrFlags;
+use whit_perfdata::budget_history::HistoryBuilder;
 use whit_perfdata::deferred::DeferredChain;
 use whit_perfdata::event_table::EventTable;
 use whit_perfdata::reader::Recording;
@@ -63,6 +64,8 @@ pub(crate) struct Scan {
     pub(crate) first_seen: Option<FirstSeen>,
     /// The threads, CPUs and cgroups of records, where they were asked for.
     pub(crate) census: Option<Census>,
+    /// The settings by which a budget was kept.
+    pub(crate) budget: HistoryBuilder,
     pub(crate) warnings: Vec<Warning>,
 }
 
@@ -149,6 +152,7 @@ fn merge(parts: impl Iterator<Item = StreamScan>, events: usize) -> Scan {
         recorded_cpus: RecordedCpus::Only(FxHashSet::default()),
         first_seen: None,
         census: None,
+        budget: HistoryBuilder::default(),
         warnings: Vec::new(),
     };
     for part in parts {
@@ -156,6 +160,7 @@ fn merge(parts: impl Iterator<Item = StreamScan>, events: usize) -> Scan {
         scan.plans.push(part.plan);
         scan.counts.add(&part.counts);
         scan.warnings.extend(part.warnings);
+        scan.budget.merge(part.budget);
         scan.orphan_samples.add(part.orphan_samples);
         scan.malformed.add(part.malformed);
         add_all(&mut scan.samples_by_event, &part.samples_by_event);
@@ -213,6 +218,7 @@ struct StreamScan {
     first_seen: Option<FirstSeen>,
     awaited_chains: Option<AwaitedChains>,
     census: Option<Census>,
+    budget: HistoryBuilder,
     warnings: Vec<Warning>,
 }
 
@@ -241,6 +247,7 @@ struct StreamScanner<'e> {
     first_seen: Option<FirstSeen>,
     awaited_chains: Option<AwaitedChains>,
     census: Option<Census>,
+    budget: HistoryBuilder,
     is_first_stream: bool,
     /// The end of the recording is missing, wherever that is.
     is_cut: bool,
@@ -278,6 +285,7 @@ impl<'e> StreamScanner<'e> {
             first_seen: None,
             awaited_chains: None,
             census: None,
+            budget: HistoryBuilder::default(),
             is_first_stream,
             is_cut: false,
         }
@@ -339,6 +347,7 @@ impl<'e> StreamScanner<'e> {
             first_seen: self.first_seen,
             awaited_chains: self.awaited_chains,
             census: self.census,
+            budget: self.budget,
             warnings: self.warnings,
         }
     }
@@ -463,6 +472,7 @@ impl<'e> StreamScanner<'e> {
                     *count = count.saturating_add(lost);
                 }
             }
+            SideBand::Budget(budget) => self.budget.push(id.time.unwrap_or_default(), &budget),
             _ => {
                 let copies_maps = record.header.misc & misc::FORK_EXEC == 0;
                 if let Some(change) = to_change(side_band, record, copies_maps) {

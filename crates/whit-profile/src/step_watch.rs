@@ -71,7 +71,7 @@ impl<'a> StepWatch<'a> {
                 }
                 self.last_in = (!is_out).then_some(at);
             }
-            record_type::LOST | record_type::LOST_SAMPLES => self.forget(),
+            record_type::LOST | record_type::LOST_SAMPLES if !record.is_budget() => self.forget(),
             _ => {}
         }
     }

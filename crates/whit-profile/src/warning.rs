@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-pub use whit_perfdata::budget::Reduction;
+pub use whit_perfdata::budget_history::Reduction;
 use whit_perfdata::dump_cause::DumpCause;
 pub use whit_perfdata::names::NamesDefect;
 use whit_perfdata::reader::RecordingDefect;

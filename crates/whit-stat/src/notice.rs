@@ -41,6 +41,8 @@ pub enum Notice {
     GroupUnreadable { event: String },
     /// The command ran on without events.
     EventsTakenOff,
+    /// Intervals have so many times the length that was asked for, from here on.
+    IntervalsStretched { times: u32 },
     /// Events were switched on or off.
     Switched(bool),
     /// A command wants to switch a single event.
@@ -64,6 +66,7 @@ impl Notice {
             | Notice::CpuCountsMissing { .. }
             | Notice::GroupUnreadable { .. }
             | Notice::EventsTakenOff
+            | Notice::IntervalsStretched { .. }
             | Notice::NotSwitchedAlone { .. }
             | Notice::UnknownCommand { .. } => Level::Warning,
             Notice::Switched(_) | Notice::EventList { .. } => Level::Answer,
@@ -138,6 +141,13 @@ impl fmt::Display for Notice {
                 "the kernel took the events off the command, which gained rights when it was \
                  executed (set-user-id, set-group-id, file capabilities): what it did from then on \
                  is not counted; -a counts it, with the right to"
+            ),
+            Notice::IntervalsStretched { times: 1 } => {
+                write!(f, "intervals have the length again that was asked for")
+            }
+            Notice::IntervalsStretched { times } => write!(
+                f,
+                "intervals have {times} times the length that was asked for, to cost no more than --max-overhead allows"
             ),
             Notice::Switched(true) => write!(f, "Events enabled"),
             Notice::Switched(false) => write!(f, "Events disabled"),

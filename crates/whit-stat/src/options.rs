@@ -43,6 +43,8 @@ pub struct Intervals {
     pub clear: bool,
     /// Print all of them together at the end.
     pub summary: bool,
+    /// Reading and printing may cost so many millionths of the counted CPUs; intervals become longer otherwise.
+    pub max_overhead_ppm: Option<u32>,
 }
 
 /// Actions before and after each run.

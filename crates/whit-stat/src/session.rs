@@ -8,6 +8,7 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use whit_host::control::ControlChannel;
+use whit_host::cpus;
 use whit_host::roots::Roots;
 use whit_host::target::Target;
 use whit_sys::usage::CpuUsage;
@@ -22,6 +23,7 @@ use crate::show::{self, Footer, Form, Moment, Printer, View};
 use crate::table::{Aggregation, Table};
 
 mod open;
+mod pace;
 mod results;
 mod run;
 mod tool;
@@ -171,6 +173,15 @@ impl Session<'_> {
         self.usage = usage;
         self.hook(around.post.as_ref())?;
         Ok(Outcome { end, command })
+    }
+
+    /// CPUs that are counted as a whole; one where threads are.
+    fn counted_cpus(&self) -> usize {
+        match &self.options.target {
+            Target::SystemWide(Some(cpus)) => cpus.len(),
+            Target::SystemWide(None) => cpus::online(self.roots).map_or(1, |online| online.len()),
+            _ => 1,
+        }
     }
 
     fn prepare(&self) -> Result<Option<Workload>, StatError> {

@@ -10,6 +10,8 @@ mod options;
 mod overhead;
 mod parse;
 
+pub(crate) use parse::overhead as parse_overhead;
+
 use crate::event_args::EventArgs;
 use crate::event_tables::EventTableArgs;
 use crate::heading;

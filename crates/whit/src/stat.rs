@@ -14,6 +14,7 @@ use crate::failure::bail_usage;
 use crate::heading;
 use crate::message;
 use crate::output;
+use crate::record::parse_overhead;
 use crate::target_args::TargetArgs;
 use crate::unsupported_options::{Unsupported, UnsupportedArgs};
 use anyhow::{Context, Result};
@@ -91,6 +92,10 @@ pub(crate) struct StatArgs {
     /// Clear the screen before each interval
     #[arg(long, help_heading = heading::TIME)]
     interval_clear: bool,
+    /// Make intervals longer while reading and printing counts would cost more than PERCENT of the counted CPUs; counts
+    /// stay exact. Costs in the kernel depend on the events alone (-I)
+    #[arg(long, value_name = "PERCENT", value_parser = parse_overhead, help_heading = heading::TIME)]
+    max_overhead: Option<u32>,
     /// Print the sum of all intervals at the end
     #[arg(long, overrides_with = "no_summary", help_heading = heading::TIME)]
     summary: bool,

@@ -9,6 +9,7 @@ use crate::page::{self, Loaded, PageArgs};
 use crate::progress::LoadProgress;
 use crate::symbol_args::{LoadArgs, needs_cgroups};
 use crate::terminal::{TerminalArgs, WidthArgs};
+use crate::unsupported_options::{OfSwitches, UnsupportedArgs};
 use crate::wall::{StackFilterArgs, WaitArgs, needs_switches};
 use anyhow::Result;
 use std::io::Write;
@@ -109,6 +110,8 @@ pub(crate) struct SwitchesArgs {
     width: WidthArgs,
     #[command(flatten)]
     terminal: TerminalArgs,
+    #[command(flatten)]
+    unsupported_options: UnsupportedArgs<OfSwitches>,
 }
 
 /// Runs `whit switches`.

@@ -7,10 +7,12 @@ use std::marker::PhantomData;
 mod annotate;
 mod report;
 mod script;
+mod switches;
 
 pub(crate) use annotate::OfAnnotate;
 pub(crate) use report::OfReport;
 pub(crate) use script::OfScript;
+pub(crate) use switches::OfSwitches;
 
 /// The options of perf that a subcommand leaves out.
 pub(crate) trait Unsupported {
@@ -85,5 +87,6 @@ mod tests {
         each_is_refused::<OfReport>();
         each_is_refused::<OfAnnotate>();
         each_is_refused::<OfScript>();
+        each_is_refused::<OfSwitches>();
     }
 }

@@ -56,6 +56,12 @@ fn wrong_usage_has_one_form_and_one_code() {
         (&["record", "-C", "3-1", "true"], "is no CPU list"),
         (&["stat", "--interval-count", "3", "true"], "add -I MS"),
         (&["stat", "--topdown", "true"], "stat has no --topdown"),
+        (
+            &["stat", "--max-overhead", "1", "true"],
+            "--max-overhead makes intervals longer: add -I MS",
+        ),
+        (&["stat", "-I", "9", "--max-overhead", "0", "true"], "a percentage from 0.01 to 100"),
+        (&["switches", "--max-overhead=1"], "whit record --switch-events --max-overhead 1"),
         (&["stat", "-A", "--per-core", "true"], "choose one of"),
         (&["list", "-q", "--json"], "cannot be used with"),
     ] {

@@ -1,6 +1,6 @@
 //! The result as text.
 
-use super::Comparison;
+use super::{Comparison, Interval};
 use crate::markdown::{line_to, table_to};
 
 /// Columns of the plot for the budget.
@@ -55,9 +55,7 @@ fn phases_to(text: &mut String, comparison: &Comparison) {
 /// A line for each interval: `|` stands at the budget.
 fn plot_to(text: &mut String, comparison: &Comparison) {
     line_to(text, "```");
-    let rows = comparison.costs_percent.iter().zip(&comparison.settings);
-    for (index, (cost, settings)) in rows.enumerate() {
-        let at_s = index as f64 * comparison.interval_s;
+    for Interval { span_s: (at_s, _), percent: cost, settings } in &comparison.intervals {
         let length = (cost / comparison.budget_percent * BUDGET_COLUMNS).round() as usize;
         let mut bar = vec![b' '; COLUMNS_MAX];
         bar.iter_mut().take(length).for_each(|column| *column = b'#');

@@ -391,6 +391,12 @@ impl Stacks {
         self.program.attach_off_cpu()
     }
 
+    /// Ends walks of user stacks at one part in so many of [`FRAMES_MAX`] from here on.
+    pub fn set_stack_divisor(&self, divisor: u32) -> Result<(), BpfError> {
+        let frames = FRAMES_MAX.div_ceil(divisor.max(1) as usize);
+        self.program.set_frames_max(if divisor > 1 { frames as u64 } else { 0 })
+    }
+
     /// Records no switches and no wake-ups any more.
     pub fn detach_switches(&mut self) {
         self.program.detach_switches();

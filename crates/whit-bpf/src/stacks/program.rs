@@ -29,6 +29,8 @@ pub(crate) const OBJECT: PackedObject = packed_object!("stacks");
 const CHANGED_BY_LOADER: u32 = 0;
 /// The slot of `changes` with the time from which switches are recorded.
 const SWITCHES_SINCE: u32 = 2;
+/// The slot of `changes` with the most frames of a walk.
+const WALKED_FRAMES_MAX: u32 = 3;
 /// Where the words begin in `settings`: the mask of channels, and the namespace.
 const WORDS_AT: usize = 8;
 /// Programs that the kernel calls when processes come and change.
@@ -356,6 +358,12 @@ impl Program {
     /// Switches are recorded from this time on, in nanoseconds of `CLOCK_MONOTONIC`.
     pub(super) fn set_switches_since(&self, now_ns: u64) -> Result<(), BpfError> {
         self.update("changes", SWITCHES_SINCE, &now_ns.to_ne_bytes(), "tell of switches")
+    }
+
+    /// Walks of user stacks end at so many frames from here on; 0 for as many as there may be.
+    pub(super) fn set_frames_max(&self, frames: u64) -> Result<(), BpfError> {
+        let value = frames.to_ne_bytes();
+        self.update("changes", WALKED_FRAMES_MAX, &value, "limit the depth of stacks")
     }
 
     /// The channels of the program of switches, as they were dimensioned.

@@ -4,13 +4,16 @@
 #[allow(dead_code)]
 mod support;
 
+use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Instant;
 
 use whit_bpf::stacks::channel::{Channel, Loss, Record};
 use whit_bpf::stacks::{
-    BLOCKED_THREADS_MAX, Blocked, CgroupHierarchy, ChosenBy, StackOptions, Stacks, lacking,
+    BLOCKED_THREADS_MAX, Blocked, CgroupHierarchy, ChosenBy, Counts, FRAMES_MAX, Mapping,
+    ProgramKind, StackOptions, Stacks, StopReason, TableNumber, lacking,
 };
-use whit_testing::wait::wait_until;
+use whit_testing::wait::{Load, wait_until};
 
 use crate::support::{Skip, check, probe};
 
@@ -225,6 +228,71 @@ fn losses_of_a_channel_have_their_times() {
             assert!(at_end.is_none_or(|loss| watched.last_ns < loss.from_ns), "{at_end:?}");
             let at_end = at_end.map_or(0, |loss| loss.count);
             assert_eq!(watched.lost + at_end, counted[cpu], "CPU {cpu}");
+        }
+        Ok(())
+    });
+}
+
+/// Code of a process, which frame pointers lead through.
+fn mappings(pid: u32) -> Vec<Mapping> {
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).expect("read mappings");
+    let of = |line: &str| {
+        let (range, rest) = line.split_once(' ')?;
+        let (start, end) = range.split_once('-')?;
+        let [start, end] = [start, end].map(|at| u64::from_str_radix(at, 16).unwrap_or(0));
+        let mapping = Mapping { start, end, bias: 0, table: TableNumber::NONE };
+        rest.contains("r-x").then_some(mapping)
+    };
+    maps.lines().filter_map(of).collect()
+}
+
+/// Two programs of more than 45 frames take turns on one CPU.
+#[test]
+fn walks_end_at_the_depth_that_is_set() {
+    check("walks_end_at_the_depth_that_is_set", || {
+        let program = whit_testing::workload("deep-fp")?;
+        let options = StackOptions { by_thread: false, ..options(true, false) };
+        let mut stacks = load(&StackOptions { pid_namespace: None, ..options })?;
+        let start = || {
+            let mut program_on_cpu = Command::new("taskset");
+            program_on_cpu.args(["-c", "0"]).arg(&program).args(["--seconds", "60"]);
+            Load::start(program_on_cpu.stdout(Stdio::null()))
+        };
+        let loads = [start(), start()];
+        for load in &loads {
+            let maps = format!("/proc/{}/maps", load.id());
+            let is_there =
+                |name| std::fs::read_to_string(&maps).is_ok_and(|all| all.contains(name));
+            wait_until("the program runs", || is_there("deep-fp") && is_there("libc.so"));
+            let mappings = mappings(load.id());
+            stacks.set_process(load.id(), &mappings, true, Instant::now()).expect("a process");
+        }
+        // The program records no switch of a CPU before its channel is open.
+        let _channel = stacks.channels().of_cpu(0).expect("a channel");
+        stacks.attach_switches().expect("attach the program");
+        let counts = |stacks: &Stacks| stacks.counts(ProgramKind::Switches).expect("counts");
+        // Walks, frames, and walks that ended at a limit, while so many stacks were walked.
+        let walked = |stacks: &Stacks| {
+            let before = counts(stacks);
+            wait_until("stacks were walked", || counts(stacks).walks > before.walks + 30);
+            let now = counts(stacks);
+            let limited = |of: &Counts| of.ended(StopReason::FramesLimit);
+            let walks = now.walks - before.walks;
+            (walks, now.frames - before.frames, limited(&now) - limited(&before))
+        };
+        for divisor in [1, 8, 1, 4] {
+            stacks.set_stack_divisor(divisor).expect("set the depth");
+            // Some were walked before.
+            walked(&stacks);
+            let (walks, frames, limited) = walked(&stacks);
+            if divisor == 1 {
+                assert!(limited == 0 && frames > 40 * walks, "{walks} {frames} {limited}");
+            } else {
+                let most = FRAMES_MAX.div_ceil(divisor as usize) as u64;
+                assert!(frames <= most * walks, "{divisor}: {walks} {frames}");
+                assert!(frames > most * walks / 2, "{divisor}: {walks} {frames}");
+                assert!(limited * 10 > walks * 9, "{divisor}: {walks} {limited}");
+            }
         }
         Ok(())
     });

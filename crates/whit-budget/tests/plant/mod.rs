@@ -14,6 +14,8 @@ pub(crate) struct Plant {
     pub(crate) sample_ns: f64,
     pub(crate) exact_ns: f64,
     pub(crate) sampled_ns: f64,
+    /// The part of a sample's cost that goes with the depth of stacks.
+    pub(crate) walk: f64,
     /// Measurements are off by up to this part.
     pub(crate) noise: f64,
 }
@@ -70,7 +72,7 @@ impl Random {
 pub(crate) const ALL_WAITS: [Waits; 3] = [Waits::Exact, Waits::Sampled, Waits::None];
 
 pub(crate) fn levers() -> Levers {
-    Levers { stretch_max: 64, waits: ALL_WAITS.to_vec() }
+    Levers { stretch_max: 64, waits: ALL_WAITS.to_vec(), stack_divisor_max: 8 }
 }
 
 impl Plant {
@@ -86,7 +88,8 @@ impl Plant {
             Waits::None => 0.0,
         };
         let waits = load.switches_per_s * unit / 1e9 / self.cpus;
-        [per_cpu * self.sample_ns / 1e9, waits, load.other]
+        let walk = self.walk / f64::from(settings.stack_divisor) + 1.0 - self.walk;
+        [per_cpu * self.sample_ns * walk / 1e9, waits, load.other]
     }
 
     /// Runs until `end_s`. Loads are in the order of time.

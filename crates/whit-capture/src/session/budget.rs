@@ -1,18 +1,17 @@
 //! Keeps the cost of a recording within the user's budget (`--max-overhead`).
 //!
 //! The session takes a reading every so often, and `whit_budget` decides. The decision is carried out here and by the
-//! session, and stands in the output as a history.
+//! session, and stands in the stream as a record.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use whit_budget::{Cause, Controller, Levers, Reading, Settings, Waits};
-use whit_host::cpus;
-use whit_perfdata::budget::{
-    BudgetHistory, CHANGES_MAX, CostCause, CostOverTime, RecordedWaits, SettingsChange,
-};
+use whit_budget::{Cause, Controller, Levers, Settings, Waits};
+use whit_perfdata::budget::{BudgetRecord, CostCause, RecordedSettings, RecordedWaits};
+use whit_perfdata::budget_history::{BudgetHistory, HistoryBuilder};
+use whit_perfdata::encode::RecordEncoder;
+use whit_perfdata::sample::{SampleId, SampleLayout};
 use whit_sys::clock::ClockId;
-use whit_types::TimestampNs;
 
 use super::context::SessionContext;
 use super::event_control::EventControl;
@@ -20,8 +19,11 @@ use super::ledger::Meters;
 use super::stretches::{Stretches, can_change};
 use crate::error::CaptureError;
 use crate::record_clock;
+use crate::ring_drainer::ANY_CPU;
+use capacity::Capacity;
 use costs::Costs;
 
+mod capacity;
 mod costs;
 
 pub(super) use costs::ReaderMeter;
@@ -32,10 +34,12 @@ const EXACT_INTERVAL: Duration = Duration::from_millis(60);
 const INTERVAL: Duration = Duration::from_millis(200);
 /// The largest distance between samples, in times of the one that was asked for.
 const STRETCH_MAX: u32 = 64;
+/// The least depth of stacks is one part in so many of the one that was asked for.
+const STACK_DIVISOR_MAX: u32 = 8;
 /// The engine's threads may take this part of the budget for new processes and their code.
 const FOLLOWED_PART: f64 = 0.3;
-/// The cost over time is kept in intervals of this length at first.
-const COST_INTERVAL_MS: u32 = 500;
+/// The stream states the cost so often: each record wakes a reader.
+const COST_INTERVAL: Duration = Duration::from_secs(1);
 /// Parts of one.
 const MILLION: f64 = 1e6;
 
@@ -45,9 +49,13 @@ pub(super) struct BudgetKeeper {
     costs: Costs,
     stretches: Arc<Stretches>,
     clock: Option<ClockId>,
-    history: BudgetHistory,
+    budget_ppm: u32,
+    /// The settings in force, as the stream has them.
+    settings: RecordedSettings,
+    /// All that the output has.
+    history: HistoryBuilder,
     next: Option<Instant>,
-    /// Time, cost and capacity in nanoseconds of the interval of the history that has not ended.
+    /// Time, cost and capacity in nanoseconds since the last record that states a cost.
     open: [f64; 3],
     /// The user wants to record: no command and no schedule has switched it off.
     is_wanted: bool,
@@ -76,19 +84,23 @@ impl BudgetKeeper {
         let can_stretch = control.events().iter().any(can_change);
         let (_, engine) = control.events_and_engine();
         let waits = engine.wait_modes().iter().copied().map(of_engine).collect();
-        let levers = Levers { stretch_max: if can_stretch { STRETCH_MAX } else { 1 }, waits };
-        let mut keeper = BudgetKeeper {
+        let levers = Levers {
+            stretch_max: if can_stretch { STRETCH_MAX } else { 1 },
+            waits,
+            stack_divisor_max: if engine.can_cut_stacks() { STACK_DIVISOR_MAX } else { 1 },
+        };
+        BudgetKeeper {
             controller: Controller::new(f64::from(budget_ppm) / MILLION, levers),
             costs,
             stretches,
             clock,
-            history: BudgetHistory { budget_ppm, costs: no_costs(), ..BudgetHistory::default() },
+            budget_ppm,
+            settings: RecordedSettings::default(),
+            history: HistoryBuilder::default(),
             next: None,
             open: [0.0; 3],
             is_wanted: false,
-        };
-        keeper.note(TimestampNs(0), Cause::Samples, 0.0);
-        keeper
+        }
     }
 
     /// That of a recording, where it has one.
@@ -100,17 +112,12 @@ impl BudgetKeeper {
         let Some((budget_ppm, stretches)) = plan.budget_ppm.zip(control.stretches()) else {
             return Ok(None);
         };
-        let online = cpus::online(roots)?.len();
-        let recorded = plan
-            .events
-            .target
-            .covers_cpus()
-            .then(|| plan.events.target.cpus().map_or(online, <[_]>::len));
+        let capacity = Capacity::of(context)?;
         let (_, engine) = control.events_and_engine();
         let asked = engine.wait_modes().first().copied().map_or(Waits::None, of_engine);
-        let capacity = recorded.unwrap_or(1) as f64;
-        engine.set_thread_share(f64::from(budget_ppm) / MILLION * capacity * FOLLOWED_PART);
-        let costs = Costs::new(control, Arc::default(), asked, (recorded, online), &roots.proc);
+        let at_least = capacity.least();
+        engine.set_thread_share(f64::from(budget_ppm) / MILLION * at_least * FOLLOWED_PART);
+        let costs = Costs::new(control, Arc::default(), asked, capacity, &roots.proc);
         Ok(Some(BudgetKeeper::new(budget_ppm, control, costs, stretches, plan.events.clock)))
     }
 
@@ -135,9 +142,6 @@ impl BudgetKeeper {
         self.next = is_wanted.then(|| now + self.interval());
         if is_wanted {
             self.costs.begin(now);
-            if self.history.begin == TimestampNs(0) {
-                self.history.begin = record_clock::now(self.clock).unwrap_or_default();
-            }
         }
     }
 
@@ -148,88 +152,95 @@ impl BudgetKeeper {
         }
     }
 
-    /// Takes a reading where it is time to. Gives what changes; the distance between samples has changed by then.
+    /// Takes a reading where it is time to. Gives what changes; the distance between samples has changed by then. A record
+    /// of it, or of the cost, is appended to `out`.
     pub(super) fn step(
         &mut self,
         now: Instant,
         control: &EventControl,
         meters: &Meters,
-    ) -> Option<(Step, Waits)> {
+        out: &mut Vec<u8>,
+    ) -> Result<Option<(Step, Waits)>, CaptureError> {
         if !self.is_wanted || self.next.is_none_or(|next| now < next) {
-            return None;
+            return Ok(None);
         }
         let before = self.controller.settings();
-        let reading = self.costs.read(now, before, control, meters)?;
-        self.keep_cost(&reading);
-        self.history.capacity_millicpus = self.costs.capacity_millicpus();
+        let Some(reading) = self.costs.read(now, before, control, meters) else { return Ok(None) };
+        let cost = [reading.elapsed.as_nanos() as f64, reading.cost_ns(), reading.capacity_ns];
+        self.open.iter_mut().zip(cost).for_each(|(sum, now)| *sum += now);
         let settings = self.controller.step(&reading);
         self.next = Some(now + self.interval());
-        let settings = settings?;
-        let (cause, cost) = (self.controller.cause(), self.costs.share());
-        if let Ok(from) = record_clock::now(self.clock) {
-            self.note(from, cause, cost);
+        if let Some(settings) = settings {
+            self.settings = self.recorded(before, settings);
         }
+        if settings.is_some() || self.open[0] >= COST_INTERVAL.as_nanos() as f64 {
+            self.record(control, out);
+        }
+        let Some(settings) = settings else { return Ok(None) };
         if settings.stretch != before.stretch {
             self.stretches.set(control.events(), settings.stretch);
         }
-        Some((kind(before, settings), settings.waits))
+        if settings.stack_divisor != before.stack_divisor {
+            let (_, engine) = control.events_and_engine();
+            engine.set_stack_divisor(settings.stack_divisor)?;
+        }
+        Ok(Some((kind(before, settings), settings.waits)))
     }
 
-    /// Adds a reading to the cost over time.
-    fn keep_cost(&mut self, reading: &Reading) {
-        let now = [reading.elapsed.as_nanos() as f64, reading.cost_ns(), reading.capacity_ns];
-        self.open.iter_mut().zip(now).for_each(|(sum, now)| *sum += now);
-        loop {
-            let [elapsed_ns, cost_ns, capacity_ns] = self.open;
-            let interval_ns = f64::from(self.history.costs.interval_ms) * 1e6;
-            if elapsed_ns < interval_ns || capacity_ns <= 0.0 {
-                break;
-            }
-            self.history.costs.push((cost_ns / capacity_ns * MILLION) as u32);
-            // The rest of the reading belongs to the next interval.
-            let rest = 1.0 - interval_ns / elapsed_ns;
-            self.open = self.open.map(|sum| sum * rest);
-        }
-    }
-
-    fn note(&mut self, from: TimestampNs, cause: Cause, cost: f64) {
-        let settings = self.controller.settings();
-        let asked = self.costs.asked();
-        if self.history.changes.len() >= CHANGES_MAX {
-            self.history.left_out += 1;
-            return;
-        }
-        self.history.changes.push(SettingsChange {
-            from,
-            stretch: settings.stretch,
-            waits: recorded(settings.waits, asked),
-            is_paused: settings.is_paused,
-            cause: match cause {
+    /// As the stream has the settings. The reason is that of the last change to less.
+    fn recorded(&self, before: Settings, now: Settings) -> RecordedSettings {
+        let (cause, cost_ppm) = if order(now) > order(before) {
+            let cause = match self.controller.cause() {
                 Cause::Samples => CostCause::Samples,
                 Cause::Waits => CostCause::Switches,
                 Cause::Other => CostCause::Other,
-            },
-            cost_ppm: (cost * MILLION) as u32,
-        });
+            };
+            (cause, (self.costs.share() * MILLION) as u32)
+        } else {
+            (self.settings.cause, self.settings.cost_ppm)
+        };
+        RecordedSettings {
+            stretch: now.stretch,
+            waits: recorded(now.waits, self.costs.asked()),
+            stack_divisor: now.stack_divisor,
+            is_paused: now.is_paused,
+            cause,
+            cost_ppm,
+        }
     }
 
-    /// The history of an output that ends. The next one begins with the settings in force.
-    pub(super) fn lap(&mut self) -> BudgetHistory {
-        let now = record_clock::now(self.clock).unwrap_or_default();
-        self.history.end = now;
-        let ended = self.history.clone();
-        (self.history.begin, self.history.left_out) = (now, 0);
-        self.history.costs = no_costs();
-        self.open = [0.0; 3];
-        if let Some(last) = self.history.changes.pop() {
-            self.history.changes = vec![SettingsChange { from: TimestampNs(0), ..last }];
-        }
-        ended
+    /// Appends a record of the settings in force, and of the cost since the one before. Readers of a part of the stream have
+    /// nothing else that tells.
+    pub(super) fn record(&mut self, control: &EventControl, out: &mut Vec<u8>) {
+        let Ok(time) = record_clock::now(self.clock) else { return };
+        let [elapsed_ns, cost_ns, capacity_ns] = std::mem::take(&mut self.open);
+        let has_cost = elapsed_ns > 0.0 && capacity_ns > 0.0;
+        let record = BudgetRecord {
+            budget_ppm: self.budget_ppm,
+            capacity_millicpus: self.costs.capacity_millicpus(),
+            settings: self.settings,
+            mean_ppm: if has_cost { (cost_ns / capacity_ns * MILLION) as u32 } else { 0 },
+            mean_over_ms: if has_cost { (elapsed_ns / 1e6).round() as u32 } else { 0 },
+        };
+        self.history.push(time, &record);
+        let mut events = control.events().iter().filter(|event| !event.instances.is_empty());
+        let Some(event) = events.next() else { return };
+        let encoder = RecordEncoder::new(SampleLayout::new(&event.event.attr));
+        let instance = &event.instances[0];
+        let cpu = Some(instance.cpu.unwrap_or(ANY_CPU));
+        let id = SampleId { pid_tid: None, time: Some(time), id: Some(instance.id), cpu };
+        encoder.budget(out, &record, id);
+    }
+
+    /// The history of an output that ends. To be called behind its last record.
+    pub(super) fn lap(&mut self) -> Option<BudgetHistory> {
+        std::mem::take(&mut self.history).finish()
     }
 }
 
-fn no_costs() -> CostOverTime {
-    CostOverTime { interval_ms: COST_INTERVAL_MS, costs_ppm: Vec::new() }
+/// Grows where less is recorded.
+fn order(settings: Settings) -> (bool, Waits, u32, u32) {
+    (settings.is_paused, settings.waits, settings.stretch, settings.stack_divisor)
 }
 
 fn kind(before: Settings, now: Settings) -> Step {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use whit_engine::{DecodeCounts, EngineSummary};
 use whit_host::named::Chosen;
 use whit_host::target::Target;
-use whit_perfdata::budget::BudgetHistory;
+use whit_perfdata::budget_history::BudgetHistory;
 use whit_perfdata::ledger::Ledger;
 use whit_sys::{ExitStatus, Workload};
 
@@ -144,10 +144,9 @@ impl<'a> Drained<'a> {
             stacks.enter(&mut ledger);
         }
         self.output.state_spans(spans);
-        let history = budget.as_mut().map(BudgetKeeper::lap);
+        let history = budget.as_mut().and_then(BudgetKeeper::lap);
         let reduced = history.as_ref().and_then(BudgetHistory::reduction);
         reduced.into_iter().for_each(|reduced| listener.notice(Notice::Reduced(reduced)));
-        self.output.state_budget(history);
         self.output.state_interpreted(&control.engine().interpreted_functions());
         (ledger, stacks)
     }

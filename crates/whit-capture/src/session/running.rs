@@ -105,6 +105,7 @@ impl<'a> Running<'a> {
     pub(super) fn drain(mut self, end: End) -> Drained<'a> {
         let stopped = Instant::now();
         self.write_blocked(Edge::End);
+        self.write_settings();
         let Running { parts, output, readers, .. } = self;
         Drained::new(parts, output, (end, stopped), || readers.drain())
     }

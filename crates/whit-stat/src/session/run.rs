@@ -7,6 +7,7 @@ use whit_host::target::Target;
 use whit_sys::usage::CpuUsage;
 use whit_sys::{ExitStatus, Sender, Signal, Workload};
 
+use super::pace::Pace;
 use super::wait::Woken;
 use super::watch::Watch;
 use super::{End, Session, elapsed, tool};
@@ -50,6 +51,11 @@ pub(super) struct Run<'s, 'a> {
     begin: Instant,
     interval_begin: Instant,
     intervals: u64,
+    pace: Pace,
+    /// whit's own CPU time when the current interval began.
+    used_ns: u64,
+    /// The time of the last look at the cost.
+    paced_at: Instant,
     /// Threads that may still run.
     watch: Watch,
     /// A signal was passed on to the command, whose end is waited for.
@@ -72,6 +78,10 @@ impl<'s, 'a> Run<'s, 'a> {
             session.waiter.watch(thread)?;
         }
         let now = Instant::now();
+        let pace = Pace::new(
+            options.intervals.and_then(|intervals| intervals.max_overhead_ppm),
+            session.counted_cpus(),
+        );
         Ok(Run {
             aggregator: Aggregator::new(rules, session.roots),
             session,
@@ -82,6 +92,9 @@ impl<'s, 'a> Run<'s, 'a> {
             begin: now,
             interval_begin: now,
             intervals: 0,
+            pace,
+            used_ns: 0,
+            paced_at: now,
             watch,
             asked_by: None,
             exit: None,
@@ -126,6 +139,7 @@ impl<'s, 'a> Run<'s, 'a> {
     fn began(&mut self) -> Result<(), StatError> {
         self.begin = Instant::now();
         self.interval_begin = self.begin;
+        (self.used_ns, self.paced_at) = (own_ns(), self.begin);
         let length = self.session.options.intervals.map(|intervals| intervals.length);
         self.session.waiter.set_intervals(length)
     }
@@ -163,8 +177,9 @@ impl<'s, 'a> Run<'s, 'a> {
             if let Some(end) = self.ended(woken)? {
                 return Ok(end);
             }
-            if tick {
+            if tick && self.pace.ends() {
                 self.print_interval(None)?;
+                self.keep_pace();
                 let last = self.session.options.intervals.and_then(|intervals| intervals.count);
                 if last.is_some_and(|last| self.intervals >= last) {
                     return Ok(End::TimeOver);
@@ -298,6 +313,19 @@ impl<'s, 'a> Run<'s, 'a> {
         self.session.print_interval(&table, elapsed(self.begin, now), length)
     }
 
+    /// The next intervals are longer where this one has cost too much.
+    fn keep_pace(&mut self) {
+        let now = Instant::now();
+        let used = own_ns();
+        let spent = Duration::from_nanos(used.saturating_sub(self.used_ns));
+        self.used_ns = used;
+        let length = elapsed(self.paced_at, now);
+        self.paced_at = now;
+        if let Some(times) = self.pace.spent(spent, length) {
+            self.session.notice(Notice::IntervalsStretched { times });
+        }
+    }
+
     fn finish(mut self, end: End, ended: Instant) -> Result<RunEnd, StatError> {
         self.read(ended)?;
         let is_whole = end == End::TimeOver && self.session.options.timeout.is_none();
@@ -361,4 +389,9 @@ impl<'s, 'a> Run<'s, 'a> {
         }
         Ok(self.exit.map(|exit| exit.status))
     }
+}
+
+/// whit's own CPU time so far.
+fn own_ns() -> u64 {
+    CpuUsage::of_process().unwrap_or_default().total_ns()
 }

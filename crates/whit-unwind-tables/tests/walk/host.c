@@ -176,6 +176,9 @@ int main(void)
 		state.fp = take_word();
 		state.task = take_word();
 		kept_thread = take_word();
+		u64 frames_max = take_word();
+		if (frames_max)
+			state.frames_max = frames_max;
 		stack = take_array(&stack_bytes, 1);
 		pieces_count = take_word();
 		if (pieces_count > 16)

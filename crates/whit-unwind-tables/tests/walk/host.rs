@@ -36,6 +36,8 @@ pub(crate) struct HostStack {
     pub(crate) tid: u64,
     /// The thread's state in its interpreter, as it was at a walk before.
     pub(crate) kept_thread: u64,
+    /// Frames at most; 0 for as many as there may be.
+    pub(crate) frames_max: u64,
     /// Other memory, by address.
     pub(crate) memory: Vec<(u64, Vec<u8>)>,
 }
@@ -113,8 +115,8 @@ impl Image {
         for stack in stacks {
             let count = self.mappings.len() as u64;
             let length = stack.bytes.len() as u64;
-            let HostStack { ip, sp, fp, tid, kept_thread, .. } = *stack;
-            let head = [0, count, ip, sp, fp, tid, kept_thread, length];
+            let HostStack { ip, sp, fp, tid, kept_thread, frames_max, .. } = *stack;
+            let head = [0, count, ip, sp, fp, tid, kept_thread, frames_max, length];
             head.iter().for_each(|word| put(&mut out, *word));
             out.extend(&stack.bytes);
             put(&mut out, stack.memory.len() as u64);

@@ -66,12 +66,13 @@ prop_compose! {
         cut in 0usize..8,
         others in prop::collection::vec((near(), prop::collection::vec(near(), 0..100)), 0..4),
         (tid, kept_thread) in (near(), near()),
+        frames_max in 0u64..200,
     ) -> HostStack {
         let mut bytes: Vec<u8> = values.into_iter().flat_map(u64::to_le_bytes).collect();
         bytes.truncate(bytes.len().saturating_sub(cut));
         let words = |words: Vec<u64>| words.into_iter().flat_map(u64::to_le_bytes).collect();
         let memory = others.into_iter().map(|(at, values)| (at, words(values))).collect();
-        HostStack { ip, sp, fp, bytes, tid, kept_thread, memory }
+        HostStack { ip, sp, fp, bytes, tid, kept_thread, frames_max, memory }
     }
 }
 

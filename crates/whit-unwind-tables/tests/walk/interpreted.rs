@@ -327,10 +327,29 @@ fn a_kept_state_that_is_not_the_threads_is_looked_for_again() {
     }
 }
 
+/// `UNWIND_FRAMES_LIMIT`.
+const FRAMES_LIMIT: u64 = 11;
+
+/// Native and interpreted frames alike are the innermost ones of the whole stack.
+#[test]
+fn a_walk_with_a_limit_has_the_innermost_frames() {
+    let Some(host) = host("a limit of frames") else { return };
+    for version in VERSIONS {
+        let whole = walk(&host, version, &memory(version));
+        for frames_max in 1..whole.frames.len() + 2 {
+            let stack = HostStack { frames_max: frames_max as u64, ..stack(&memory(version)) };
+            let chain = host.walk(&image(version), &[stack]).remove(0);
+            let wanted = frames_max.min(whole.frames.len());
+            assert_eq!(chain.frames, whole.frames[..wanted], "{version:?}, {frames_max}");
+            let reason = if frames_max < whole.frames.len() { FRAMES_LIMIT } else { END };
+            assert_eq!(chain.reason, reason, "{version:?}, {frames_max}");
+        }
+    }
+}
+
 /// Frames that call each other without end are cut by the bound of all frames.
 #[test]
 fn endless_frames_are_cut() {
-    const FRAMES_LIMIT: u64 = 11;
     let Some(host) = host("endless frames") else { return };
     for version in VERSIONS {
         let mut endless = memory(version);

@@ -49,7 +49,7 @@ fn append_side_band(out: &mut Vec<u8>, record: RawRecord<'_>, what: SideBand<'_>
         }
         SideBand::Lost { lost, .. } => writeln!(out, " lost {lost}"),
         // perf prints nothing of them but the type.
-        SideBand::LostSamples { .. } => writeln!(out),
+        SideBand::LostSamples { .. } | SideBand::Budget(_) => writeln!(out),
         SideBand::Switch { out: leaves, preempt, other } => {
             let text = match (leaves, preempt) {
                 (false, _) => "IN         ",

@@ -54,7 +54,7 @@ pub(super) fn off_cpu_period(text: &str) -> Result<u64, String> {
 }
 
 /// Parses `--max-overhead`: a percentage, with or without the sign. Gives millionths.
-pub(super) fn overhead(text: &str) -> Result<u32, String> {
+pub(crate) fn overhead(text: &str) -> Result<u32, String> {
     let percent: Option<f64> = text.trim_end_matches('%').trim_end().parse().ok();
     let ppm =
         percent.map(|percent| (percent * 1e4).round()).filter(|ppm| (100.0..=1e6).contains(ppm));

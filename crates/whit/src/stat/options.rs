@@ -88,6 +88,13 @@ impl StatArgs {
                 (self.interval_count.is_some(), "--interval-count"),
                 (self.interval_clear, "--interval-clear"),
             ];
+            if self.max_overhead.is_some() {
+                bail_usage!(
+                    "--max-overhead makes intervals longer: add -I MS. Without intervals counts are read once, at the end, and \
+                     what counting costs programs at their context switches depends on the number of events alone: \
+                     leave events out"
+                );
+            }
             if let Some((_, option)) = needs.iter().find(|(is_there, _)| *is_there) {
                 bail_usage!("{option} goes with intervals: add -I MS");
             }
@@ -95,7 +102,8 @@ impl StatArgs {
         };
         let count = self.interval_count;
         let (clear, summary) = (self.interval_clear, self.summary);
-        Ok(Some(Intervals { length, count, clear, summary }))
+        let max_overhead_ppm = self.max_overhead;
+        Ok(Some(Intervals { length, count, clear, summary, max_overhead_ppm }))
     }
 
     fn cgroups(&self) -> Result<CgroupChoice> {

@@ -54,6 +54,29 @@ fn a_count_of_whole_cpus_in_intervals_adds_up_too() {
 }
 
 #[test]
+fn intervals_become_longer_where_they_cost_too_much_and_still_add_up() {
+    let line = |percent| {
+        let budget = ["--max-overhead", percent];
+        let fixed = ["-x;", "-I", "1", "--summary", "-e", "page-faults", "sh", "-c", FAULTS];
+        whit_testing::run::run(&mut whit(&[&budget[..], &fixed].concat()))
+    };
+    let rows = |output: &std::process::Output| {
+        let lines = fields(&said(output));
+        let (summary, intervals): (Vec<_>, Vec<_>) =
+            lines.into_iter().partition(|line| line[0] == "summary");
+        let parts = values(&intervals, "page-faults", 1);
+        assert_eq!(parts.iter().sum::<f64>(), values(&summary, "page-faults", 1)[0]);
+        parts.len()
+    };
+    let [free, limited] = ["100", "0.01"].map(line);
+    let message = "times the length that was asked for";
+    assert!(said(&limited).contains(message), "{}", said(&limited));
+    assert!(!said(&free).contains(message), "{}", said(&free));
+    let [free, limited] = [rows(&free), rows(&limited)];
+    assert!(limited * 4 < free, "{limited} of {free} intervals");
+}
+
+#[test]
 fn so_many_intervals_are_printed_and_the_command_ended() {
     let line = ["-x;", "-I", "10", "--interval-count", "3", "-e", "dummy", "sleep", "100"];
     let lines = fields(&counted(&line));

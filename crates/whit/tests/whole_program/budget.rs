@@ -2,12 +2,16 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::support::tools::{perf, text, whit, workload};
 use crate::support::{Skip, check};
+use whit_testing::cgroups::Limited;
+use whit_testing::probe;
+use whit_testing::wait::Busy;
 
 /// The beginning of the line in reports.
 const REDUCED: &str = "less was recorded, to cost no more than";
@@ -75,10 +79,101 @@ fn percentages_that_are_none_and_rings_that_are_overwritten_are_refused() {
     }
 }
 
+/// The line of each report, and the periods that perf reads, in the recording itself or in an export for it.
+fn assert_told(data: &Path, for_perf: &Path, from: &str) -> Result<(), Skip> {
+    for report in [&["report", "--stdio"], &["report", "--json"]] {
+        let told = text(whit().args(report).arg("-i").arg(data));
+        assert!(told.contains(&format!("{REDUCED} 0.30%")), "{from}, {report:?}: {told}");
+    }
+    let ours = periods(data);
+    assert!(ours.iter().any(|ns| *ns >= 500_000), "{from}: {ours:?}");
+    assert_eq!(periods_of_perf(for_perf)?, ours, "{from}");
+    Ok(())
+}
+
+#[test]
+fn streams_and_the_files_of_killed_recorders_tell_what_was_left_out() {
+    check("streams_and_the_files_of_killed_recorders_tell_what_was_left_out", || {
+        let _busy = Busy::start();
+        let folder = tempfile::tempdir().expect("make a directory");
+        let [piped, killed, exported] =
+            ["piped", "killed", "exported"].map(|it| folder.path().join(it));
+        let options = ["-F", "4000", "--max-overhead", "0.3", "-e", "cpu-clock"];
+        for engine in ["--engine=ring", "--engine=bpf"] {
+            let recorder = |output: &Path, seconds: &str| {
+                let mut recorder = whit();
+                recorder.env("XDG_CACHE_HOME", folder.path().join("cache"));
+                recorder.args(["record", "-q", "-a", engine]).args(options);
+                recorder.arg("-o").arg(output).args(["--", "sleep", seconds]);
+                recorder
+            };
+            let mut to_pipe = recorder(Path::new("-"), "4");
+            let output = whit_testing::run::record(&mut to_pipe)?;
+            std::fs::write(&piped, output.stdout).expect("write what came through the pipe");
+            assert_told(&piped, &piped, "a pipe")?;
+            let mut child = recorder(&killed, "9").spawn().expect("start whit");
+            whit_testing::wait::wait_for_command(&child, "sleep");
+            std::thread::sleep(Duration::from_secs(4));
+            child.kill().expect("kill whit");
+            child.wait().expect("wait for whit");
+            text(whit().args(["export", "--perf", "-i"]).arg(&killed).arg("-o").arg(&exported));
+            assert_told(&killed, &exported, "a killed recorder")?;
+            assert_told(&exported, &exported, "an export")?;
+            std::fs::remove_file(&exported).expect("remove the export");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn each_output_of_a_switching_recorder_tells_what_was_left_out() {
+    check("each_output_of_a_switching_recorder_tells_what_was_left_out", || {
+        let _busy = Busy::start();
+        let options =
+            ["--engine=ring", "-F", "4000", "--max-overhead", "0.3", "--switch-output=2s"];
+        let recorded = Recorded::new(&options, &["sleep", "5.5"])?;
+        let files = std::fs::read_dir(recorded.directory.path()).expect("read the folder");
+        let paths = files.map(|file| file.expect("a file").path());
+        let outputs: Vec<_> =
+            paths.filter(|path| path.to_string_lossy().contains("perf.data")).collect();
+        assert!(outputs.len() >= 2, "{outputs:?}");
+        outputs.iter().try_for_each(|output| assert_told(output, output, "an output"))
+    });
+}
+
+/// By the name of a cgroup, and by the cgroup of an event.
+#[test]
+fn a_quota_is_the_capacity() {
+    check("a_quota_is_the_capacity", || {
+        probe::whole_cpus()?;
+        probe::cgroup_events()?;
+        let mount = probe::cgroups_v2()?;
+        let name = format!("whit-quota-{}", std::process::id());
+        let _limited = Limited::start(&mount, &name, 20)?;
+        for options in [
+            &["--engine=ring", "--cgroup", &name][..],
+            &["--engine=bpf", "--cgroup", &name],
+            &["--engine=ring", "-a", "-e", "cpu-clock", "-G", &name],
+        ] {
+            let folder = tempfile::tempdir().expect("make a directory");
+            let mut recorder: Command = whit();
+            recorder.env("XDG_CACHE_HOME", folder.path().join("cache"));
+            recorder.args(["record", "-F", "4000", "--max-overhead", "0.3"]).args(options);
+            if !options.contains(&"-a") {
+                recorder.args(["-e", "cpu-clock"]);
+            }
+            recorder.arg("-o").arg(folder.path().join("perf.data")).args(["--", "sleep", "2"]);
+            let output = whit_testing::run::record(&mut recorder)?;
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(said.contains(&format!("{REDUCED} 0.30% of 0.2 CPUs")), "{options:?}: {said}");
+        }
+        Ok(())
+    });
+}
+
 /// One test at a time: others take CPUs offline, whose clocks then end.
 mod measured {
     use super::*;
-    use whit_testing::wait::Busy;
 
     /// The clock counts all time of CPUs that are not idle, so the sum of all periods is that time, with any change.
     #[test]

@@ -17,6 +17,7 @@ use whit_engine::open_event::OpenEvent;
 use whit_engine::{Engine, ProgramTime, ProgramTimes};
 use whit_sys::usage::CpuUsage;
 
+use crate::session::budget::capacity::Capacity;
 use crate::session::event_control::EventControl;
 use crate::session::ledger::Meters;
 use crate::session::metering::MeterSnapshot;
@@ -108,10 +109,7 @@ pub(in crate::session) struct Costs {
     stat: Option<File>,
     has_programs: bool,
     asked: Waits,
-    /// CPUs that are recorded as a whole; `None` where single threads are.
-    cpus: Option<f64>,
-    /// CPUs of the machine.
-    all_cpus: f64,
+    capacity: Capacity,
     last: Option<Instant>,
     switches: Option<u64>,
     metered: MeterSnapshot,
@@ -133,7 +131,7 @@ impl Costs {
         control: &EventControl,
         readers: Arc<ReaderMeter>,
         asked: Waits,
-        (cpus, all_cpus): (Option<usize>, usize),
+        capacity: Capacity,
         proc: &Path,
     ) -> Costs {
         let (_, engine) = control.events_and_engine();
@@ -143,8 +141,7 @@ impl Costs {
             stat: (asked != Waits::None).then(|| File::open(proc.join("stat")).ok()).flatten(),
             has_programs: engine.program_times().is_some(),
             asked,
-            cpus: cpus.map(|cpus| cpus as f64),
-            all_cpus: all_cpus.max(1) as f64,
+            capacity,
             last: None,
             switches: None,
             metered: MeterSnapshot::default(),
@@ -227,7 +224,8 @@ impl Costs {
         let read_ns = read_samples_ns + read_switches_ns;
         self.present = Reading {
             elapsed,
-            capacity_ns: self.capacity(drained_rate, events, settings) * elapsed_ns,
+            capacity_ns: self.capacity.at(now, used_cpus(drained_rate, events, settings))
+                * elapsed_ns,
             samples_ns: interrupts_ns.unwrap_or(samples * each_ns) + read_samples_ns,
             waits_ns: waits_ns + read_switches_ns,
             other_ns: process * elapsed_ns - read_ns + self.others(&times) * elapsed_ns,
@@ -283,20 +281,6 @@ impl Costs {
         Some(pmi.time_ns as f64)
     }
 
-    /// CPU time in each nanosecond that the recording is measured by: of recorded CPUs, all; of recorded threads, as much as
-    /// they use, one CPU at least.
-    fn capacity(&self, drained_rate: f64, events: &[OpenEvent], settings: Settings) -> f64 {
-        if let Some(cpus) = self.cpus {
-            return cpus;
-        }
-        let clock = events
-            .iter()
-            .find(|event| is_clock(event) && event.event.attr.sample_period_or_freq > 0);
-        let period =
-            clock.map_or(0.0, |event| nominal_ns(event) as f64 * f64::from(settings.stretch));
-        (drained_rate * period).clamp(1.0, self.all_cpus)
-    }
-
     fn switches_since(&mut self) -> f64 {
         let now = self.count_switches();
         let before = std::mem::replace(&mut self.switches, now);
@@ -320,6 +304,14 @@ impl Costs {
             bytes.resize(bytes.len() * 2, 0);
         }
     }
+}
+
+/// CPUs that recorded threads use, as far as samples of a clock tell.
+fn used_cpus(drained_rate: f64, events: &[OpenEvent], settings: Settings) -> f64 {
+    let is_sampled = |event: &&OpenEvent| event.event.attr.sample_period_or_freq > 0;
+    let clock = events.iter().filter(is_sampled).find(|event| is_clock(event));
+    let period = clock.map_or(0.0, |event| nominal_ns(event) as f64 * f64::from(settings.stretch));
+    drained_rate * period
 }
 
 /// The number behind `ctxt`, once its line is whole.

@@ -5,7 +5,6 @@ use std::time::{Instant, SystemTime};
 
 use whit_host::roots::Roots;
 use whit_perfdata::attr::{AttrFlags, pmu_type};
-use whit_perfdata::budget::BudgetHistory;
 use whit_perfdata::feature::{CompressedDesc, EventDesc, Feature, Features, RecordedSpan};
 use whit_perfdata::interpreted::InterpretedFunction;
 use whit_perfdata::ledger::Ledger;
@@ -115,13 +114,6 @@ impl EndedOutput {
 
     pub(in crate::session) fn state_spans(&mut self, spans: Option<Vec<RecordedSpan>>) {
         self.file.state_spans(spans);
-    }
-
-    /// Adds the settings by which a budget was kept.
-    pub(in crate::session) fn state_budget(&mut self, history: Option<BudgetHistory>) {
-        if let Some(history) = history {
-            self.file.features.set_budget_history(&history);
-        }
     }
 
     /// Adds the functions of interpreters to the header, if there are any.

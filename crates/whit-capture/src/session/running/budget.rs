@@ -20,7 +20,9 @@ impl Running<'_> {
     pub(super) fn wants(&mut self, is_wanted: bool, now: Instant) -> bool {
         let Some(budget) = &mut self.parts.budget else { return false };
         budget.set_wanted(is_wanted, now);
-        budget.is_paused()
+        let is_paused = budget.is_paused();
+        self.write_settings();
+        is_paused
     }
 
     /// Takes a reading where it is time to, and records less or more from then on.
@@ -28,9 +30,10 @@ impl Running<'_> {
         let now = Instant::now();
         let parts = &mut self.parts;
         let Some(budget) = &mut parts.budget else { return Ok(()) };
-        let Some((step, waits)) = budget.step(now, &parts.control, &parts.meters) else {
-            return Ok(());
-        };
+        let mut records = Vec::new();
+        let step = budget.step(now, &parts.control, &parts.meters, &mut records)?;
+        self.readers.write(records);
+        let Some((step, waits)) = step else { return Ok(()) };
         parts.meters.metering.settle(parts.listener);
         let clock = parts.context.plan.events.clock;
         let is_exact = step != Step::Pause && waits == Waits::Exact;
@@ -42,6 +45,16 @@ impl Running<'_> {
             self.readers.write(records);
         }
         self.take_step(step, waits, now)
+    }
+
+    /// Has the settings in force written, for an output that begins or ends.
+    pub(super) fn write_settings(&mut self) {
+        let parts = &mut self.parts;
+        let mut records = Vec::new();
+        if let Some(budget) = &mut parts.budget {
+            budget.record(&parts.control, &mut records);
+        }
+        self.readers.write(records);
     }
 
     fn take_step(&mut self, step: Step, waits: Waits, now: Instant) -> Result<(), CaptureError> {

@@ -67,7 +67,10 @@ impl Running<'_> {
     fn change_over(&mut self, next: NewOutput) -> Option<End> {
         let (next, streams) = next.into_parts();
         self.write_blocked(Edge::End);
+        self.write_settings();
         let (shares, failed) = self.readers.change_over(streams);
+        self.parts.budget.as_mut().map(BudgetKeeper::lap);
+        self.write_settings();
         self.write_blocked(Edge::Begin);
         let parts = &mut self.parts;
         let mut ended = std::mem::replace(&mut self.output, next).ended(shares, failed);
@@ -93,7 +96,6 @@ impl Running<'_> {
         ended.settle(&parts.context.synthesis(parts.control.events()), parts.listener);
         let (enabled, spans) = parts.control.lap(stopped);
         ended.state_spans(spans);
-        ended.state_budget(parts.budget.as_mut().map(BudgetKeeper::lap));
         ended.state_interpreted(&parts.control.engine().interpreted_functions());
         let ending = Ending { stopped, used_ns, enabled };
         let ledger = ended.ledger(&parts.meters, &ending, &[], parts.context.roots);
