@@ -202,16 +202,6 @@ fn room(path: &Path, as_directory: bool) -> Result<Room, CaptureError> {
     }
 }
 
-/// Whether an output is a stream, whose header cannot be completed at its end.
-pub(crate) fn is_pipe(output: &Output) -> bool {
-    match output {
-        Output::Stdout => true,
-        Output::File(path) => {
-            std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo())
-        }
-    }
-}
-
 /// Opens the output, as a directory where that is asked for. The recording that is there already
 /// becomes `NAME.old`; devices and named pipes are written to as they are.
 pub fn open(

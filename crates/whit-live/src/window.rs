@@ -379,7 +379,10 @@ impl Window {
 /// Whether later samples are looked up in records of this type.
 fn is_needed_later(kind: u32) -> bool {
     use record_type as r;
-    matches!(kind, r::MMAP | r::MMAP2 | r::COMM | r::FORK | r::EXIT | r::KSYMBOL | r::CGROUP)
+    matches!(
+        kind,
+        r::MMAP | r::MMAP2 | r::COMM | r::FORK | r::EXIT | r::KSYMBOL | r::BPF_EVENT | r::CGROUP
+    )
 }
 
 /// Whole records, each with its bytes.

@@ -5,6 +5,7 @@
 //! up are written by the recording tool: `tools/lib/perf/include/perf/event.h`.
 
 use crate::bytes::Cursor;
+use crate::interpreted::FunctionRecord;
 use whit_types::{Avma, BuildId, Pid, Tid};
 
 /// Size of `struct perf_event_header`.
@@ -329,6 +330,10 @@ pub enum SideBand<'a> {
         /// From the root of its hierarchy: `/system.slice/…`.
         path: &'a [u8],
     },
+    /// A function of an interpreter, which frames are of.
+    Function(FunctionRecord<'a>),
+    /// A BPF program appears or goes; KSYMBOL records have its code.
+    BpfProgram,
 }
 
 impl<'a> SideBand<'a> {
@@ -346,6 +351,7 @@ impl<'a> SideBand<'a> {
                 | record_type::SWITCH
                 | record_type::SWITCH_CPU_WIDE
                 | record_type::KSYMBOL
+                | record_type::BPF_EVENT
                 | record_type::CGROUP
         )
     }
@@ -379,6 +385,10 @@ impl<'a> SideBand<'a> {
                 flags: c.u16()?,
                 name: c.c_str(),
             },
+            record_type::BPF_EVENT => {
+                let function = FunctionRecord::parse(record.body);
+                function.map_or(SideBand::BpfProgram, SideBand::Function)
+            }
             record_type::CGROUP => SideBand::Cgroup { id: c.u64()?, path: c.c_str() },
             _ => return None,
         })

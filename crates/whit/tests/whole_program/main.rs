@@ -46,6 +46,7 @@ mod pools;
 mod precision;
 mod probes;
 mod python_stacks;
+mod python_streams;
 mod query;
 mod rebuilt_files;
 mod recorded;
