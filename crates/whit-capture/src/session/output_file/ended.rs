@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io;
+use std::path::Path;
 use std::time::{Instant, SystemTime};
 
 use whit_host::roots::Roots;
@@ -165,7 +166,9 @@ impl EndedOutput {
         };
         stamp(&mut output, plan, listener);
         let size_bytes = size_bytes.unwrap_or(ledger.written_bytes).max(main_bytes);
-        let summary = Summary { output: output.to_string(), size_bytes, ledger, unrecorded: None };
+        let path = output.created().map(Path::to_owned);
+        let output_name = output.to_string();
+        let summary = Summary { output: output_name, path, size_bytes, ledger, unrecorded: None };
         (output, summary, failed)
     }
 
