@@ -7,18 +7,21 @@
 //! before as well.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use whit_bpf::stacks::StopReason;
 use whit_bpf::stacks::channel::{Channels, Thread};
 use whit_bpf::stacks::record::{SampleRecord, StackHash, Told, TraceRecord, WakeRecord};
 use whit_engine::ring_slices::{RecordRef, RingSlices};
 use whit_engine::{DecodeCounts, RecordDecoder};
-use whit_perfdata::encode::push_record;
+use whit_perfdata::attr::Attr;
+use whit_perfdata::encode::{RecordEncoder, push_record};
 use whit_perfdata::off_cpu::OFF_CPU_ID;
 use whit_perfdata::record::{misc, record_type};
-use whit_perfdata::sample::context;
+use whit_perfdata::sample::{SampleLayout, context};
 use whit_types::TimestampNs;
 
+use super::python::Named;
 use super::record_layout::Layout;
 use super::schedule::{Context, SchedulerSymbol, SchedulerSymbols};
 use super::switches::Switches;
@@ -43,6 +46,8 @@ const WAKE_PERIOD: u64 = 1;
 /// The engine's settings for the decoders of all rings.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DecoderConfig {
+    /// Functions of interpreters, which any ring's stream may tell.
+    pub(crate) named: Arc<Mutex<Named>>,
     /// Where the scheduler is.
     pub(crate) scheduler_symbols: SchedulerSymbols,
     /// The format of wake-ups, if they are recorded.
@@ -82,6 +87,8 @@ pub struct BpfRecordDecoder {
     wakes: Option<Wakes>,
     /// Hits of tracepoints that perf writes samples of.
     traces: Traces,
+    /// Functions of interpreters.
+    functions: FunctionTeller,
     /// Each place: the stack that was emitted last, and the one before.
     dictionary: Vec<[Known; 2]>,
     /// Time of the ring's last record.
@@ -91,6 +98,35 @@ pub struct BpfRecordDecoder {
     scratch: Vec<u8>,
     /// Counts of records, and of those that stayed incomplete.
     pub counts: DecodeCounts,
+}
+
+/// Gives records of functions of interpreters. The functions are those of all rings, and an output has each once.
+#[derive(Debug)]
+struct FunctionTeller {
+    named: Arc<Mutex<Named>>,
+    encoder: RecordEncoder,
+    /// The event by which they have their fields.
+    event_id: u64,
+    /// Counts the outputs that the ring's records went into.
+    output: u64,
+}
+
+impl FunctionTeller {
+    fn named(&self) -> MutexGuard<'_, Named> {
+        self.named.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn start_output(&mut self) {
+        self.output += 1;
+        self.named().start_output(self.output);
+    }
+
+    /// Records have been given up to this time. Whether there are more functions to tell.
+    fn tell(&self, until: TimestampNs, enough_bytes: usize, out: &mut Vec<u8>) -> bool {
+        let mut named = self.named();
+        named.see(until);
+        named.tell(self.output, (&self.encoder, self.event_id), enough_bytes, out)
+    }
 }
 
 /// The fields that all records of a CPU begin with.
@@ -104,14 +140,14 @@ struct Prefix {
 }
 
 impl BpfRecordDecoder {
-    /// For a ring whose bpf-output event has this id, and into which perf writes samples of tracepoints: ids of
-    /// events, and their tracepoints.
+    /// For a ring whose bpf-output event has these attributes and this id, and into which perf writes samples of
+    /// tracepoints: ids of events, and their tracepoints.
     pub(crate) fn new(
-        layout: Layout,
-        bpf_output: u64,
+        (attr, bpf_output): (&Attr, u64),
         traces: Vec<(u64, u32)>,
         given: DecoderConfig,
     ) -> BpfRecordDecoder {
+        let (layout, trailer) = (Layout::new(attr), SampleLayout::new(attr));
         BpfRecordDecoder {
             layout,
             bpf_output,
@@ -120,6 +156,12 @@ impl BpfRecordDecoder {
             scheduler_symbols: given.scheduler_symbols,
             wakes: given.wakes.map(|format| Wakes::new(format, layout)),
             traces: Traces::new(traces),
+            functions: FunctionTeller {
+                named: given.named,
+                encoder: RecordEncoder::new(trailer),
+                event_id: bpf_output,
+                output: 0,
+            },
             dictionary: vec![<[Known; 2]>::default(); PLACES],
             ring_time: 0,
             chain: Vec::new(),
@@ -329,6 +371,7 @@ impl RecordDecoder for BpfRecordDecoder {
     }
 
     fn start_stream(&mut self) {
+        self.functions.start_output();
         if let Some(switches) = &mut self.switches {
             switches.start_stream();
         }
@@ -342,7 +385,13 @@ impl RecordDecoder for BpfRecordDecoder {
 
     fn rest(&mut self, enough_bytes: usize, out: &mut Vec<u8>) -> bool {
         let switches = self.switches.as_mut();
-        switches.is_some_and(|switches| switches.rest(enough_bytes, &mut self.counts, out))
+        let is_more =
+            switches.is_some_and(|switches| switches.rest(enough_bytes, &mut self.counts, out));
+        if is_more {
+            return true;
+        }
+        let last = self.last_beside().unwrap_or_default();
+        self.functions.tell(self.ring_time().max(last), enough_bytes, out)
     }
 
     fn decode(

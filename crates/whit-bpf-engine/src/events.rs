@@ -218,7 +218,7 @@ pub(crate) fn decoder(
         Some(Switches::new(channel, &carrier, config, given.scheduler_symbols.clone()))
     };
     let switches = switches();
-    let mut decoder = BpfRecordDecoder::new(Layout::new(attr), id, traced.collect(), given);
+    let mut decoder = BpfRecordDecoder::new((attr, id), traced.collect(), given);
     switches.into_iter().for_each(|switches| decoder.add_switches(switches));
     // The sampled event's own id is that of perf's samples.
     let has_switches = decoder.has_switches();

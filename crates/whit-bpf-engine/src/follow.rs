@@ -95,7 +95,7 @@ impl Following {
         (events, rings): (Vec<OpenEvent>, Vec<MappedRing>),
         pids: &[Pid],
         expected: Option<Expected>,
-        (store, named): (TableStore, Option<Arc<Mutex<Named>>>),
+        (store, named): (TableStore, Arc<Mutex<Named>>),
         roots: &Roots,
     ) -> Result<Following, EngineError> {
         let poller = Poller::new().map_err(EngineError::system("create an epoll descriptor"))?;

@@ -46,7 +46,7 @@ mod traced;
 mod traces;
 mod wakes;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -66,8 +66,9 @@ use whit_engine::{
     WaitMode,
 };
 use whit_perfdata::blocked::Edge;
+use whit_perfdata::encode::RecordEncoder;
 use whit_perfdata::feature::EventDesc;
-use whit_perfdata::interpreted::InterpretedFunction;
+use whit_perfdata::sample::SampleLayout;
 use whit_perfdata::tracing_data::TraceEvent;
 use whit_sys::{Errno, scheduling};
 use whit_types::{Pid, Tid};
@@ -108,8 +109,6 @@ pub struct StackPlan {
     pub program: Option<OsString>,
     /// Where its binaries are.
     pub loader: LoaderPaths,
-    /// Frames of interpreters are walked. Their functions get names when the recording ends.
-    pub walks_interpreters: bool,
 }
 
 /// The engine of one recording.
@@ -117,6 +116,8 @@ pub struct StackPlan {
 pub struct BpfEngine {
     stacks: Arc<Mutex<Stacks>>,
     following: Option<Following>,
+    /// The work of the thread that followed processes.
+    followed: FollowCounts,
     plan: StackPlan,
     switches: bool,
     /// Whether of a process only some threads are recorded.
@@ -142,8 +143,6 @@ pub struct BpfEngine {
     cuts_stacks: bool,
     /// Threads that are blocked when recording begins or ends, where switches are recorded.
     blocked: Option<BlockedStacks>,
-    /// Functions of interpreters.
-    named: Arc<Mutex<Named>>,
     /// The settings of the decoders.
     given: DecoderConfig,
 }
@@ -182,6 +181,7 @@ impl BpfEngine {
         Ok(BpfEngine {
             stacks: Arc::new(Mutex::new(stacks)),
             following: None,
+            followed: FollowCounts::default(),
             plan: plan.clone(),
             switches,
             has_few_threads: has_few_threads(events),
@@ -197,8 +197,8 @@ impl BpfEngine {
             wait_mode: None,
             cuts_stacks: options.user_stacks && !options.perf_samples,
             blocked,
-            named: Arc::default(),
             given: DecoderConfig {
+                named: Arc::default(),
                 scheduler_symbols,
                 wakes,
                 channels,
@@ -210,7 +210,14 @@ impl BpfEngine {
     }
 
     fn named(&self) -> MutexGuard<'_, Named> {
-        self.named.lock().unwrap_or_else(PoisonError::into_inner)
+        self.given.named.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the threads that follow processes, make tables and read names. These read all functions that were met first.
+    fn end_following(&mut self) {
+        if let Some(mut following) = self.following.take() {
+            self.followed = following.stop();
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Stacks> {
@@ -261,8 +268,7 @@ impl BpfEngine {
     ) -> Result<(), EngineError> {
         self.lock().attach_processes().map_err(EngineError::own)?;
         let StackPlan { table_cache, program, loader, .. } = &self.plan;
-        let named = self.plan.walks_interpreters.then(|| self.named.clone());
-        let kept = (TableStore::new(table_cache.clone()), named);
+        let kept = (TableStore::new(table_cache.clone()), self.given.named.clone());
         let expected = program.as_ref().zip(pids.first()).map(|(program, pid)| Expected {
             pid: pid.0,
             backings: preload::backings(program, loader),
@@ -555,7 +561,8 @@ impl Engine for BpfEngine {
     }
 
     fn summarise(&mut self, decoder: DecodeCounts) -> Option<Box<dyn EngineSummary>> {
-        let follow = self.following.take().map(|mut following| following.stop());
+        self.end_following();
+        let follow = std::mem::take(&mut self.followed);
         let blocked = self.blocked.as_ref().map(|blocked| blocked.counts).unwrap_or_default();
         let unread_functions = {
             let named = self.named();
@@ -569,7 +576,7 @@ impl Engine for BpfEngine {
         Some(Box::new(StackSummary {
             samples: part(ProgramKind::Samples),
             switches: part(ProgramKind::Switches),
-            follow: follow.unwrap_or_default(),
+            follow,
             traces: part(ProgramKind::Traces),
             wakes: part(ProgramKind::Wakes),
             probes: part(ProgramKind::Probes),
@@ -582,8 +589,19 @@ impl Engine for BpfEngine {
         }))
     }
 
-    fn interpreted_functions(&self) -> Vec<InterpretedFunction> {
-        self.named().functions.clone()
+    fn last_records(&mut self, events: &[OpenEvent], is_last: bool) -> Vec<u8> {
+        if is_last {
+            self.end_following();
+        }
+        let bpf_output = events.iter().find(|event| event.event.is_bpf_output);
+        let Some(bpf_output) = bpf_output else { return Vec::new() };
+        let encoder = RecordEncoder::new(SampleLayout::new(&bpf_output.event.attr));
+        let id = bpf_output.instances.first().map_or(0, |instance| instance.id);
+        self.named().tell_rest(is_last, (&encoder, id))
+    }
+
+    fn interpreted_processes(&self) -> BTreeSet<Pid> {
+        self.named().processes()
     }
 }
 

@@ -131,14 +131,13 @@ struct Interpreters {
     roots: Roots,
     /// Reads names, as soon as there is an interpreter.
     names: Option<Names>,
-    /// Nothing where frames of interpreters are not walked.
-    named: Option<Arc<Mutex<Named>>>,
+    named: Arc<Mutex<Named>>,
 }
 
 impl Interpreters {
     /// Makes an interpreter known to the programs. Where the kernel refuses, its frames stay native.
     fn learn(&mut self, python: &Python, stacks: &Mutex<Stacks>) -> Option<InterpreterNumber> {
-        let named = self.named.clone()?;
+        let named = self.named.clone();
         let mut stacks = stacks.lock().unwrap_or_else(PoisonError::into_inner);
         if self.names.is_none() {
             let functions = stacks.functions().ok()?;
@@ -157,7 +156,7 @@ impl Modules {
         roots: &Roots,
         store: TableStore,
         waker: &Waker,
-        named: Option<Arc<Mutex<Named>>>,
+        named: Arc<Mutex<Named>>,
     ) -> Result<Modules, EngineError> {
         let (tasks, inbox) = channel();
         let (outbox, done) = channel();
@@ -267,7 +266,7 @@ impl Modules {
             self.counts.build_ns += build_ns;
             let module = match image {
                 Ok(Some(image)) => {
-                    let is_wanted = python.is_some() && self.interpreters.named.is_some();
+                    let is_wanted = python.is_some();
                     let interpreter =
                         python.and_then(|python| self.interpreters.learn(&python, stacks));
                     self.counts.interpreters_refused +=

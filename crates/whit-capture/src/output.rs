@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::OFlags;
 use whit_perfdata::existing::{Existing, existing, remove_recording};
 use whit_sys::{Errno, wall_clock};
+use whit_types::escape_path;
 
 use crate::error::CaptureError;
 use crate::notice::{Listener, Notice};
@@ -57,6 +58,11 @@ impl OutputName {
         Some(if is_here { PathBuf::from(".") } else { parent.to_owned() })
     }
 
+    /// The file or directory that was created.
+    pub fn created(&self) -> Option<&Path> {
+        self.created.as_deref()
+    }
+
     /// Whether it is a file or directory that was created here.
     pub fn is_file(&self) -> bool {
         self.created.is_some()
@@ -80,7 +86,7 @@ impl OutputName {
             match rustix::fs::renameat_with(cwd, path, cwd, &name, flags) {
                 Ok(()) => {
                     let created = PathBuf::from(name);
-                    let shown = created.display().to_string();
+                    let shown = escape_path(&created);
                     (self.created, self.shown, self.is_stamped) = (Some(created), shown, true);
                     return Ok(());
                 }
@@ -176,7 +182,7 @@ enum Room {
 fn room(path: &Path, as_directory: bool) -> Result<Room, CaptureError> {
     let in_the_way = |what: String| Err(CaptureError::InTheWay { output: path.to_owned(), what });
     let look = |source| {
-        let output = path.display().to_string();
+        let output = escape_path(path);
         CaptureError::Output { attempt: "look at", output, source }
     };
     let link = std::fs::read_link(path);
@@ -195,20 +201,11 @@ fn room(path: &Path, as_directory: bool) -> Result<Room, CaptureError> {
         Existing::Stream => Ok(Room::WriteTo),
         Existing::EmptyDirectory if as_directory && !is_link => Ok(Room::Remove),
         Existing::EmptyDirectory => in_the_way("a directory".to_owned()),
-        Existing::Directory(entry) => {
-            in_the_way(format!("a directory that is no recording (it holds {})", entry.display()))
-        }
+        Existing::Directory(entry) => in_the_way(format!(
+            "a directory that is no recording (it holds {})",
+            escape_path(entry.as_ref())
+        )),
         Existing::Other => in_the_way("no file".to_owned()),
-    }
-}
-
-/// Whether an output is a stream, whose header cannot be completed at its end.
-pub(crate) fn is_pipe(output: &Output) -> bool {
-    match output {
-        Output::Stdout => true,
-        Output::File(path) => {
-            std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo())
-        }
     }
 }
 
@@ -223,7 +220,7 @@ pub fn open(
         Output::Stdout => return open_stdout(),
         Output::File(path) => path,
     };
-    let shown = path.display().to_string();
+    let shown = escape_path(path);
     let fail = |attempt| {
         let output = shown.clone();
         move |source| CaptureError::Output { attempt, output, source }
@@ -268,7 +265,7 @@ fn make_room(
     room: Room,
     listener: &mut dyn Listener,
 ) -> Result<Option<PathBuf>, CaptureError> {
-    let output = || path.display().to_string();
+    let output = || escape_path(path);
     if room == Room::Remove {
         let removed = match path.is_dir() {
             true => std::fs::remove_dir(path),
@@ -288,7 +285,7 @@ fn make_room(
     };
     remove_old(path, &old)?;
     std::fs::rename(path, &old).map_err(fail)?;
-    let (from, to) = (output(), old.display().to_string());
+    let (from, to) = (output(), escape_path(&old));
     listener.notice(match room {
         Room::KeepAloud => Notice::FileRenamed { from, to },
         _ => Notice::OutputRenamed { from, to },
@@ -306,7 +303,7 @@ fn old_name(path: &Path) -> PathBuf {
 /// recording stays, though renaming a file would replace it.
 fn replaceable_old(path: &Path, old: &Path) -> Result<Existing, CaptureError> {
     let fail = |source| {
-        let output = old.display().to_string();
+        let output = escape_path(old);
         CaptureError::Output { attempt: "look at", output, source }
     };
     match existing(old).map_err(fail)? {
@@ -328,7 +325,7 @@ fn remove_old(path: &Path, old: &Path) -> Result<(), CaptureError> {
         Ok(true) if replaceable == Existing::EmptyDirectory => std::fs::remove_dir(old),
         Ok(true) => remove_recording(old),
     };
-    let output = || old.display().to_string();
+    let output = || escape_path(old);
     removed.map_err(|source| CaptureError::Output { attempt: "remove", output: output(), source })
 }
 

@@ -17,7 +17,6 @@ use crate::kept_files::KeptFilesPlan;
 use crate::options::{
     Engine, Files, Output, RecordOptions, RingSize, Start, Streaming, SwitchOutput, Synthesis,
 };
-use crate::output;
 
 /// All parts.
 #[derive(Clone, Debug)]
@@ -139,8 +138,6 @@ impl RecordPlan {
                     table_cache: options.table_cache.clone(),
                     program: options.command.first().filter(|_| is_recorded).cloned(),
                     loader: options.loader.clone(),
-                    // Readers of a stream need names before its end.
-                    walks_interpreters: !output::is_pipe(&options.output),
                 },
             },
             rings: RingPlan { size: options.ring_size, is_unbuffered: options.unbuffered },

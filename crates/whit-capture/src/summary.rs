@@ -1,6 +1,7 @@
 //! The line after a recording: its size and samples, its losses, and its cost.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use whit_perfdata::ledger::Ledger;
@@ -11,6 +12,8 @@ use whit_types::ByteSize;
 pub struct Summary {
     /// Where the recording went.
     pub output: String,
+    /// The file or directory that was created.
+    pub path: Option<PathBuf>,
     /// Size of the recording, header included, as far as it is known.
     pub size_bytes: u64,
     /// The recording's cost.
@@ -101,7 +104,13 @@ mod tests {
     use super::*;
 
     fn summary(ledger: Ledger) -> Summary {
-        Summary { output: "perf.data".into(), size_bytes: 3 << 19, ledger, unrecorded: None }
+        Summary {
+            output: "perf.data".into(),
+            path: None,
+            size_bytes: 3 << 19,
+            ledger,
+            unrecorded: None,
+        }
     }
 
     #[test]

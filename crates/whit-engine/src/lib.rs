@@ -37,13 +37,12 @@ pub mod rings;
 pub mod settings;
 pub mod time_layout;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use whit_host::roots::Roots;
 use whit_perfdata::blocked::Edge;
 use whit_perfdata::feature::EventDesc;
-use whit_perfdata::interpreted::InterpretedFunction;
 use whit_perfdata::ledger::Ledger;
 use whit_types::{Pid, Tid, TimestampNs};
 
@@ -168,9 +167,15 @@ pub trait Engine: fmt::Debug {
         true
     }
 
-    /// Functions of interpreters that call chains have frames of, after the summary.
-    fn interpreted_functions(&self) -> Vec<InterpretedFunction> {
+    /// Records for the end of an output, which decoders would have given later: names of functions that call chains have
+    /// frames of. `is_last`: no other output follows, and everything that was met is read first.
+    fn last_records(&mut self, _events: &[OpenEvent], _is_last: bool) -> Vec<u8> {
         Vec::new()
+    }
+
+    /// Processes with functions of interpreters that have names.
+    fn interpreted_processes(&self) -> BTreeSet<Pid> {
+        BTreeSet::new()
     }
 
     /// Ends the engine and summarises its work; `None` if there is nothing to report.

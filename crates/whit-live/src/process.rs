@@ -1,11 +1,17 @@
 //! A process as its records describe it by now.
 
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use whit_perfdata::record::{HEADER_SIZE_BYTES, Mmap};
+use whit_perfdata::interpreted::FunctionRecord;
+use whit_perfdata::record::{HEADER_SIZE_BYTES, Mmap, RawRecord, SideBand};
 
 /// Mappings of a process; the oldest ones go first. The kernel does not say which ones are gone.
 const MAPPINGS_MAX: usize = 16_384;
+
+/// Functions of an interpreter in a process; of those beyond, the ones at the lowest addresses go. The interpreter does not
+/// say which ones are gone.
+const FUNCTIONS_MAX: usize = 65_536;
 
 /// A whole record.
 pub(crate) type Record = Arc<[u8]>;
@@ -24,6 +30,8 @@ pub(crate) struct Process {
     mappings: Arc<Vec<Mapping>>,
     /// The record with the name of each thread.
     threads: FxHashMap<i32, Option<Record>>,
+    /// The records of each function of an interpreter, by its address.
+    functions: Arc<BTreeMap<u64, Vec<Record>>>,
     /// When it was first seen to be gone.
     gone_since_ns: Option<u64>,
 }
@@ -35,6 +43,8 @@ impl Process {
         Process {
             mappings: self.mappings.clone(),
             threads: [(tid, name)].into_iter().collect(),
+            // The recorder tells those of each process apart.
+            functions: Arc::default(),
             gone_since_ns: None,
         }
     }
@@ -57,6 +67,7 @@ impl Process {
     pub(crate) fn rename(&mut self, tid: i32, name: Record, is_exec: bool) {
         if is_exec {
             self.mappings = Arc::default();
+            self.functions = Arc::default();
             self.threads.clear();
         }
         self.threads.insert(tid, Some(name));
@@ -81,6 +92,21 @@ impl Process {
         is_full
     }
 
+    /// Takes a record of a function up. True where another function went, since there are too many.
+    pub(crate) fn tell(&mut self, function: &FunctionRecord<'_>, record: Record) -> bool {
+        let functions = Arc::make_mut(&mut self.functions);
+        let is_full = functions.len() >= FUNCTIONS_MAX && !functions.contains_key(&function.start);
+        if is_full {
+            functions.pop_first();
+        }
+        // A function with many lines has several records, and a recorder may repeat them.
+        let records = functions.entry(function.start).or_default();
+        if !records.iter().any(|known| says_the_same(known, &record)) {
+            records.push(record);
+        }
+        is_full
+    }
+
     /// Its records, as if it had made them all itself.
     pub(crate) fn write_to(&self, pid: i32, has_mappings: bool, out: &mut Vec<u8>) {
         for (tid, name) in &self.threads {
@@ -91,7 +117,18 @@ impl Process {
         for mapping in self.mappings.iter().filter(|_| has_mappings) {
             put(&mapping.record, pid, pid, out);
         }
+        let functions = self.functions.values().flatten().filter(|_| has_mappings);
+        functions.for_each(|record| out.extend_from_slice(record));
     }
+}
+
+/// Whether two records of a function tell the same: the rest of them is thread and time.
+fn says_the_same(one: &[u8], other: &[u8]) -> bool {
+    let told = |record| match RawRecord::split(record).and_then(|(it, _)| SideBand::parse(it)) {
+        Some(SideBand::Function(function)) => Some(function),
+        _ => None,
+    };
+    told(one) == told(other)
 }
 
 /// The process and the thread are the first two words of these records.

@@ -47,6 +47,7 @@ impl Sampled {
     pub(crate) fn needs(&self, record: RawRecord<'_>) -> bool {
         match SideBand::parse(record) {
             Some(SideBand::Mmap(mapping)) => self.has(mapping.pid.0),
+            Some(SideBand::Function(function)) => self.has(function.pid.0),
             _ => true,
         }
     }

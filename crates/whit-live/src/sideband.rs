@@ -72,6 +72,10 @@ impl Sideband {
                 self.dropped += keep(&mut self.symbols, start.0, whole);
             }
             Some(SideBand::Budget(_)) => self.budget = Some(whole.into()),
+            Some(SideBand::Function(function)) => {
+                let process = self.processes.entry(function.pid.0).or_default();
+                self.dropped += u64::from(process.tell(&function, whole.into()));
+            }
             Some(SideBand::Cgroup { id, .. }) => self.dropped += keep(&mut self.cgroups, id, whole),
             _ => {}
         }
@@ -94,7 +98,7 @@ impl Sideband {
         self.processes.retain(|pid, process| process.is_kept(now_ns, gone_ns, is_alive(*pid)));
     }
 
-    /// Mappings, cgroups and others that went, since there were too many of them.
+    /// Mappings, functions, cgroups and others that went, since there were too many of them.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }

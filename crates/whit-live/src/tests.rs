@@ -7,11 +7,12 @@ use whit_perfdata::attr::{Attr, AttrFlags, SampleType};
 use whit_perfdata::budget::{BudgetRecord, RecordedSettings};
 use whit_perfdata::encode::RecordEncoder;
 use whit_perfdata::feature::{Feature, Features};
+use whit_perfdata::interpreted::InterpretedFunction;
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{RawRecord, SideBand, misc, record_type};
 use whit_perfdata::sample::{SampleId, SampleLayout};
 use whit_perfdata::stream::StreamReader;
-use whit_types::TimestampNs;
+use whit_types::{Pid, TimestampNs};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -493,4 +494,69 @@ proptest! {
         window.forget_all();
         window.write_to(&mut Vec::new()).unwrap();
     }
+}
+
+/// A function of an interpreter, told by the recorder.
+fn function(pid: i32, start: u64, name: &str, time: u64) -> Vec<u8> {
+    let function = InterpretedFunction {
+        pid: Pid(pid),
+        start,
+        size_bytes: 8,
+        name: name.as_bytes().to_vec(),
+        file: b"/app.py".to_vec(),
+        lines: vec![(0, 1)],
+    };
+    let sample_type = SampleType::TID | SampleType::TIME;
+    let attr = Attr { sample_type, flags: AttrFlags::SAMPLE_ID_ALL, ..Attr::default() };
+    let mut out = Vec::new();
+    let encoder = RecordEncoder::new(SampleLayout::new(&attr));
+    encoder.function(&mut out, &function, TimestampNs(time), 5);
+    out
+}
+
+/// The functions of a process, in words.
+fn functions(mut bytes: &[u8], of: i32) -> Vec<String> {
+    let mut names = Vec::new();
+    while let Some((record, behind)) = RawRecord::split(bytes) {
+        if let Some(SideBand::Function(told)) = SideBand::parse(record)
+            && told.pid.0 == of
+        {
+            names.push(String::from_utf8_lossy(&told.function().name).into_owned());
+        }
+        bytes = behind;
+    }
+    names.sort();
+    names
+}
+
+#[test]
+fn functions_of_interpreters_stay_until_their_process_ends_or_executes_another_program() {
+    let mut window = window(10, 1 << 20);
+    let told = [
+        comm(7, "python3", true, 1),
+        function(7, 1, "py::a", 2),
+        function(7, 2, "py::b", 2),
+        // Told again.
+        function(7, 1, "py::a", 3),
+        function(8, 1, "py::c", 3),
+        comm(9, "python3", true, 1),
+        function(9, 1, "py::d", 3),
+    ];
+    window.push(&told.concat(), 0).unwrap();
+    let later = [fork(11, 7, 5), comm(9, "true", true, 5), exit(8, 5), sample(6)].concat();
+    window.push(&later, 5 * SECOND).unwrap();
+    window.push(&sample(30), 30 * SECOND).unwrap();
+    let now = records(&window);
+    assert_eq!(functions(&now, 7), ["py::a", "py::b"]);
+    // A child has functions of its own, in its own records.
+    assert_eq!([8, 9, 11].map(|pid| functions(&now, pid).len()), [0; 3]);
+    // Only those of processes with samples are wanted.
+    let mut out = Vec::new();
+    window.push(&function(7, 3, "py::e", 31), 31 * SECOND).unwrap();
+    window.push(&function(12, 3, "py::f", 31), 31 * SECOND).unwrap();
+    window.push(&sample(50), 50 * SECOND).unwrap();
+    window.write_since(50 * SECOND, &mut out).unwrap();
+    let since = out.split_off(head().len());
+    assert_eq!(functions(&since, 7), ["py::a", "py::b", "py::e"]);
+    assert_eq!(functions(&since, 12).len(), 0);
 }

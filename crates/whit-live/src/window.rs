@@ -379,7 +379,8 @@ impl Window {
 /// Whether later samples are looked up in the record, or taken by its settings.
 fn is_needed_later(record: RawRecord<'_>) -> bool {
     use record_type as r;
-    let by_kind = [r::MMAP, r::MMAP2, r::COMM, r::FORK, r::EXIT, r::KSYMBOL, r::CGROUP];
+    let by_kind =
+        [r::MMAP, r::MMAP2, r::COMM, r::FORK, r::EXIT, r::KSYMBOL, r::BPF_EVENT, r::CGROUP];
     by_kind.contains(&record.header.kind) || record.is_budget()
 }
 

@@ -3,6 +3,7 @@
 use crate::attr::{Attr, SampleType};
 use crate::budget::BudgetRecord;
 use crate::bytes::pad_to;
+use crate::interpreted::InterpretedFunction;
 use crate::record::{HEADER_SIZE_BYTES, MappedFileId, Mmap, RecordHeader, Task, misc, record_type};
 use crate::sample::{SampleId, SampleLayout};
 use whit_types::{BuildId, Pid, Tid, TimestampNs};
@@ -160,6 +161,26 @@ impl RecordEncoder {
                 body.extend(inode.to_le_bytes());
             }
         });
+    }
+
+    /// BPF_EVENT: a function of an interpreter, in as many records as its lines take. `event_id` is that of any event.
+    pub fn function(
+        &self,
+        out: &mut Vec<u8>,
+        function: &InterpretedFunction,
+        time: TimestampNs,
+        event_id: u64,
+    ) {
+        let main_thread = function.pid.main_thread();
+        let id = SampleId {
+            pid_tid: Some((function.pid, main_thread)),
+            time: Some(time),
+            id: Some(event_id),
+            cpu: None,
+        };
+        for contents in function.bodies() {
+            self.record(out, record_type::BPF_EVENT, 0, id, |body| body.extend(contents));
+        }
     }
 
     fn record(

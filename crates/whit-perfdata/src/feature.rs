@@ -6,7 +6,6 @@
 
 use crate::attr::Attr;
 use crate::bytes::{Cursor, pad_to};
-use crate::interpreted::{self, InterpretedFunction};
 use crate::ledger::Ledger;
 use crate::mapped_file::{self, MappedFile};
 use crate::record::RawRecord;
@@ -60,8 +59,6 @@ impl Feature {
     pub const WHIT_FILES: Feature = Feature(226);
     /// How the unwinding went of stacks that are call chains by now.
     pub const WHIT_UNWOUND: Feature = Feature(227);
-    /// Functions of interpreters.
-    pub const WHIT_INTERPRETED: Feature = Feature(228);
     /// Names of the recording's own frames.
     pub const WHIT_NAMES: Feature = Feature(229);
     /// The event for which the last while of a longer recording was written.
@@ -411,16 +408,6 @@ impl Features {
     /// Sets WHIT_FILES.
     pub fn set_mapped_files(&mut self, files: &[MappedFile]) {
         self.set(Feature::WHIT_FILES, mapped_file::encode(files));
-    }
-
-    /// Functions of interpreters that call chains have frames of.
-    pub fn interpreted_functions(&self) -> Vec<InterpretedFunction> {
-        interpreted::decode(self.get(Feature::WHIT_INTERPRETED).unwrap_or_default())
-    }
-
-    /// Sets WHIT_INTERPRETED.
-    pub fn set_interpreted_functions(&mut self, functions: &[InterpretedFunction]) {
-        self.set(Feature::WHIT_INTERPRETED, interpreted::encode(functions));
     }
 
     /// Sets whit's ledger.

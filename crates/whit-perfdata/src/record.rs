@@ -6,6 +6,7 @@
 
 use crate::budget::{self, BudgetRecord};
 use crate::bytes::Cursor;
+use crate::interpreted::FunctionRecord;
 use whit_types::{Avma, BuildId, Pid, Tid};
 
 /// Size of `struct perf_event_header`.
@@ -338,6 +339,10 @@ pub enum SideBand<'a> {
         /// From the root of its hierarchy: `/system.slice/…`.
         path: &'a [u8],
     },
+    /// A function of an interpreter, which frames are of.
+    Function(FunctionRecord<'a>),
+    /// A BPF program appears or goes; KSYMBOL records have its code.
+    BpfProgram,
 }
 
 impl<'a> SideBand<'a> {
@@ -355,6 +360,7 @@ impl<'a> SideBand<'a> {
                 | record_type::SWITCH
                 | record_type::SWITCH_CPU_WIDE
                 | record_type::KSYMBOL
+                | record_type::BPF_EVENT
                 | record_type::CGROUP
         )
     }
@@ -391,6 +397,10 @@ impl<'a> SideBand<'a> {
                 flags: c.u16()?,
                 name: c.c_str(),
             },
+            record_type::BPF_EVENT => {
+                let function = FunctionRecord::parse(record.body);
+                function.map_or(SideBand::BpfProgram, SideBand::Function)
+            }
             record_type::CGROUP => SideBand::Cgroup { id: c.u64()?, path: c.c_str() },
             _ => return None,
         })

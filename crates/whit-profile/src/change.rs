@@ -1,5 +1,6 @@
 //! Changes of the process model: mappings, names, forks.
 
+use whit_perfdata::interpreted::InterpretedFunction;
 use whit_perfdata::record::Task;
 use whit_types::{Avma, BuildId, FileId, Pid, Tid, TimestampNs};
 
@@ -37,6 +38,8 @@ pub(crate) enum Change {
         number: u64,
         path: Box<[u8]>,
     },
+    /// A function of an interpreter. Its frames may be older.
+    Function(Box<InterpretedFunction>),
 }
 
 /// A change and when it happened.

@@ -8,6 +8,7 @@ use crate::dso_table::{DsoTable, MappedCode, RecordedDso, RecordedKind};
 use crate::process::ProcessModel;
 use rustc_hash::FxHashMap;
 use whit_perfdata::feature::Features;
+use whit_perfdata::interpreted::ToldFunctions;
 use whit_types::{Avma, BuildId, Pid, Tid, TimestampNs};
 
 /// The processes, binaries and cgroups that the sideband describes.
@@ -30,11 +31,15 @@ pub(crate) fn replay(changes: Vec<TimedChange>, features: &Features, wants_data:
     let mut replayed =
         Replayed { data: has_data.then(ProcessModel::default), ..Replayed::default() };
     replayed.dsos = DsoTable::new(features.mapped_files());
-    replayed.dsos.take_interpreted(features.interpreted_functions());
     // No record names the idle task.
     replayed.model.comm(Pid(0), Tid(0), b"swapper", false, TimestampNs(0));
+    let mut told = ToldFunctions::default();
     for TimedChange { time, change } in changes {
         let Replayed { model, data, dsos, cgroups } = &mut replayed;
+        if let Change::Function(function) = change {
+            told.add(*function);
+            continue;
+        }
         if let Change::Cgroup { number, path } = &change {
             cgroups.add(*number, path, time);
         }
@@ -43,6 +48,7 @@ pub(crate) fn replay(changes: Vec<TimedChange>, features: &Features, wants_data:
         }
         apply(model, dsos, time, change);
     }
+    replayed.dsos.take_interpreted(told.into_functions());
     replayed.dsos.join_regions();
     replayed.dsos.apply_build_ids(&build_ids_by_path(features));
     replayed
@@ -103,7 +109,7 @@ fn apply(model: &mut ProcessModel, dsos: &mut DsoTable, time: TimestampNs, chang
             });
             model.map_kernel(mapping(start, u64::from(len_bytes), start.0, dso));
         }
-        Change::Map { executable: false, .. } | Change::Cgroup { .. } => {}
+        Change::Map { executable: false, .. } | Change::Cgroup { .. } | Change::Function(_) => {}
         Change::Map { kernel: true, start, len_bytes, build_id, path, .. } => {
             let dso = kernel_dso(dsos, &path, build_id);
             let mapping = mapping(start, len_bytes, start.0, dso);

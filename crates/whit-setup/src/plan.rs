@@ -1,5 +1,6 @@
 //! The steps of a grant, as commands.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use whit_sys::capability::CapabilitySet;
@@ -59,14 +60,26 @@ pub fn join_command(group: &Group) -> String {
     format!("sudo usermod -aG {group} USER")
 }
 
-/// A path as a shell takes it.
+/// A path as a shell takes it. Bytes that a terminal does not show have the form `$'\xff'`.
 pub fn shell_word(path: &Path) -> String {
-    let text = path.display().to_string();
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
-        return text;
+    // Others are escaped in messages, so that the shell would get another name.
+    let shown = |c: char| matches!(c, ' '..='~') || c.is_alphanumeric();
+    match path.to_str() {
+        Some(text) if !text.is_empty() && text.chars().all(plain) => text.to_owned(),
+        Some(text) if text.chars().all(shown) => {
+            format!("'{}'", text.replace('\'', "'\\''"))
+        }
+        _ => {
+            let byte = |byte: &u8| match byte {
+                b'\'' | b'\\' => format!("\\{}", char::from(*byte)),
+                b' '..=b'~' => char::from(*byte).to_string(),
+                other => format!("\\x{other:02x}"),
+            };
+            let bytes: Vec<String> = path.as_os_str().as_bytes().iter().map(byte).collect();
+            format!("$'{}'", bytes.concat())
+        }
     }
-    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 #[cfg(test)]
@@ -104,5 +117,14 @@ mod tests {
             .unwrap();
         assert_eq!(output.stdout, b"/opt/it's here/whit");
         assert_eq!(shell_word(Path::new("/usr/bin/whit")), "/usr/bin/whit");
+        for bytes in [&b"/opt/\xff\xfe.data"[..], b"/opt/a\nb'\\c", "/opt/größe ß".as_bytes()] {
+            let quoted = shell_word(Path::new(std::ffi::OsStr::from_bytes(bytes)));
+            assert!(!quoted.contains(char::is_control), "{quoted}");
+            let output = std::process::Command::new("bash")
+                .args(["-c", &format!("printf %s {quoted}")])
+                .output()
+                .unwrap();
+            assert_eq!(output.stdout, bytes, "{quoted}");
+        }
     }
 }

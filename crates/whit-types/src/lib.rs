@@ -52,7 +52,9 @@ pub use event::{HardwareEvent, SoftwareEvent, ToolEvent};
 pub use instruction_set::InstructionSet;
 pub use median::median;
 pub use open_failure::OpenFailure;
-pub use outside_text::{OutsideText, escape, escape_appended, escape_json, is_escaped};
+pub use outside_text::{
+    OutsideText, escape, escape_appended, escape_json, escape_path, is_escaped,
+};
 pub use runtime::{PYTHON_WALKED, Runtime};
 pub use stack_end::StackEnd;
 pub use time_length::{ParseTimeLengthError, TimeLength};

@@ -7,6 +7,8 @@
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::Arc;
 
 /// True for a character that is never printed as it is: the controls of ASCII (C0 and DEL) and of
@@ -48,6 +50,17 @@ pub fn escape_appended(out: &mut Vec<u8>, start: usize) {
     if !out.get(start..).is_none_or(is_printable_ascii) {
         escape_bytes(out, start);
     }
+}
+
+/// A path as messages print it: bytes that are no part of a UTF-8 character are `\x9b`, too, so that names which differ stay
+/// apart.
+pub fn escape_path(path: &Path) -> String {
+    let mut escaped = String::new();
+    for chunk in path.as_os_str().as_bytes().utf8_chunks() {
+        push_escaped(&mut escaped, chunk.valid());
+        chunk.invalid().iter().for_each(|byte| push_byte(&mut escaped, *byte));
+    }
+    escaped
 }
 
 fn escape_bytes(out: &mut Vec<u8>, start: usize) {
@@ -226,6 +239,13 @@ impl<S: AsRef<str>> PartialEq<&str> for OutsideText<S> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn paths_keep_their_bytes_apart() {
+        let path = |bytes: &[u8]| escape_path(Path::new(std::ffi::OsStr::from_bytes(bytes)));
+        assert_eq!(path("/tmp/größe.data".as_bytes()), "/tmp/größe.data");
+        assert_eq!(path(b"/tmp/\xff\xfe\n.data"), "/tmp/\\xff\\xfe\\x0a.data");
+    }
 
     /// Every character that is escaped, by the numbers of the Unicode Standard.
     fn all_escaped() -> impl Iterator<Item = char> {

@@ -21,6 +21,7 @@ use crate::own_names::Extent;
 use crate::target_args::TargetArgs;
 use crate::unsupported_options::{Unsupported, UnsupportedArgs};
 use anyhow::{Context, Result};
+use embed::Embedded;
 use names::NameArgs;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -35,6 +36,9 @@ use whit_host::level::Level;
 use whit_host::roots::Roots;
 use whit_sys::clock::ClockId;
 use whit_types::Arch;
+
+/// Shells add this to the number of a signal that ended a program.
+const SIGNAL_BASE: u8 = 128;
 
 /// An example for each group of options.
 const EXAMPLES: &str = "\
@@ -394,17 +398,22 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8> {
     let outcome = session::record(&options, &roots, &mut listener)?;
     let waits = args.off_cpu.then(|| off_cpu::append(&options.output, args.off_cpu_threshold()));
     let waits = waits.transpose()?;
-    let names = args.embed_symbols.and_then(|extent| embed::embed(&outcome, extent));
+    let names = args.embed_symbols.map(|extent| embed::embed(&outcome, extent));
     if !args.quiet {
         message::answer(&outcome.summary);
         outcome.stacks.iter().for_each(message::answer);
         waits.iter().for_each(message::answer);
-        names.iter().for_each(message::answer);
+        if let Some(Embedded::Written(names)) = &names {
+            message::answer(names);
+        }
         if args.verbose > 0 {
             outcome.stacks.iter().for_each(|stacks| message::answer(stacks.details()));
         }
     }
-    Ok(exit_code(&outcome))
+    Ok(match names {
+        Some(Embedded::Stopped(signal)) => SIGNAL_BASE + signal.number() as u8,
+        _ => exit_code(&outcome),
+    })
 }
 
 fn exit_code(outcome: &Outcome) -> u8 {

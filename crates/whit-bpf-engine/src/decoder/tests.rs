@@ -3,7 +3,7 @@
 use super::*;
 use proptest::prelude::*;
 use whit_perfdata::attr::{Attr, AttrFlags, SampleType};
-use whit_perfdata::record::RawRecord;
+use whit_perfdata::record::{RawRecord, SideBand};
 use whit_perfdata::sample::SampleLayout;
 
 use crate::schedule::tests::{IN_SCHEDULE, IN_TIMER, IN_WAKE_UP, scheduler_symbols};
@@ -29,7 +29,7 @@ fn given() -> DecoderConfig {
 }
 
 fn decoder() -> BpfRecordDecoder {
-    BpfRecordDecoder::new(Layout::new(&attr()), BPF_OUTPUT, vec![(TRACED, 0x177)], given())
+    BpfRecordDecoder::new((&attr(), BPF_OUTPUT), vec![(TRACED, 0x177)], given())
 }
 
 /// A record of the bpf-output event, as the kernel writes it: padded to whole words.
@@ -135,7 +135,7 @@ fn samples_have_the_cgroup_of_their_record() {
     bpf_output.sample_type |= SampleType::CGROUP;
     let sample_type = Layout::new(&bpf_output).sample_type();
     let layout = SampleLayout::new(&Attr { sample_type, ..attr() });
-    let mut decoder = BpfRecordDecoder::new(Layout::new(&bpf_output), BPF_OUTPUT, vec![], given());
+    let mut decoder = BpfRecordDecoder::new((&bpf_output, BPF_OUTPUT), vec![], given());
     let out = decode_all(&mut decoder, &bytes, 0);
     let (mut rest, mut seen) = (&out[..], Vec::new());
     while let Some((record, tail)) = RawRecord::split(rest) {
@@ -266,4 +266,44 @@ proptest! {
         let mut decoder = decoder();
         decode_all(&mut decoder, &all, seam);
     }
+}
+
+/// A function behind the records of a drain has the time of the last of them, and comes once in an output.
+#[test]
+fn functions_follow_the_records_of_any_ring_once_in_an_output() {
+    let named = Arc::<Mutex<Named>>::default();
+    let given = || DecoderConfig { named: named.clone(), ..given() };
+    let mut decoders =
+        [(); 2].map(|()| BpfRecordDecoder::new((&attr(), BPF_OUTPUT), vec![], given()));
+    let layout = SampleLayout::new(&attr());
+    let told = |decoder: &mut BpfRecordDecoder| {
+        let mut out = Vec::new();
+        while decoder.rest(1, &mut out) {}
+        let (mut rest, mut told) = (&out[..], Vec::new());
+        while let Some((record, tail)) = RawRecord::split(rest) {
+            rest = tail;
+            let Some(SideBand::Function(function)) = SideBand::parse(record) else {
+                panic!("{record:?} is no function");
+            };
+            let id = layout.parse_id_trailer(record.body).unwrap();
+            told.push((function.start, id.time.map(|time| time.0), id.id));
+        }
+        told
+    };
+    let mut bytes = Vec::new();
+    tell(&mut bytes, thread(9, 10), 100, &sample(55, 0, 0));
+    assert!(!decode_all(&mut decoders[0], &bytes, 0).is_empty());
+    named.lock().unwrap().add(crate::python::tests::function(1));
+    named.lock().unwrap().add(crate::python::tests::function(2));
+    let [first, second] = &mut decoders;
+    assert_eq!(told(first), [1, 2].map(|start| (start, Some(100), Some(BPF_OUTPUT))));
+    assert_eq!((told(first), told(second)), (vec![], vec![]));
+    // The second one goes on in another output, which has none yet, and the first one still writes the old one.
+    second.start_stream();
+    named.lock().unwrap().add(crate::python::tests::function(3));
+    assert_eq!(told(first), []);
+    let all = [1, 2, 3].map(|start| (start, Some(100), Some(BPF_OUTPUT)));
+    assert_eq!(told(second), all);
+    first.start_stream();
+    assert_eq!(told(first), []);
 }

@@ -11,3 +11,6 @@ mod objects;
 
 pub(crate) use layout::{Python, find};
 pub(crate) use names::{Named, Names};
+
+#[cfg(test)]
+pub(crate) use names::tests;

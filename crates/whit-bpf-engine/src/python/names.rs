@@ -1,6 +1,6 @@
 //! The thread that reads the names of functions as the programs meet them.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,8 +12,9 @@ use whit_bpf::stacks::{Functions, InterpreterNumber, MetFunction};
 use whit_engine::error::EngineError;
 use whit_host::processes;
 use whit_host::roots::Roots;
+use whit_perfdata::encode::RecordEncoder;
 use whit_perfdata::interpreted::{INTERPRETED_MAX, InterpretedFunction};
-use whit_types::Pid;
+use whit_types::{Pid, TimestampNs};
 
 use super::layout::ObjectLayout;
 use super::objects::Memory;
@@ -28,10 +29,17 @@ const MET_MAX: usize = 2 * INTERPRETED_MAX;
 /// Names, files and lines in memory.
 const NAMED_MAX_BYTES: usize = 256 << 20;
 
-/// The functions so far.
+/// The functions so far, and how far the outputs have them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Named {
-    pub(crate) functions: Vec<InterpretedFunction>,
+    functions: Vec<InterpretedFunction>,
+    /// The number of the output that decoders write, and how many of the functions it has.
+    output: u64,
+    told: usize,
+    /// How many the output before has.
+    told_before: usize,
+    /// The latest time of a record that a decoder has given.
+    latest: TimestampNs,
     /// Functions without a name: their process or they themselves were gone.
     pub(crate) unread: u64,
     /// Functions beyond [`INTERPRETED_MAX`] or [`NAMED_MAX_BYTES`].
@@ -40,7 +48,62 @@ pub(crate) struct Named {
 }
 
 impl Named {
-    fn add(&mut self, function: InterpretedFunction) {
+    /// Decoders go on in an output with this number. Each of them says so.
+    pub(crate) fn start_output(&mut self, number: u64) {
+        if number > self.output {
+            self.output = number;
+            self.told_before = std::mem::take(&mut self.told);
+        }
+    }
+
+    /// A decoder has given records up to this time.
+    pub(crate) fn see(&mut self, time: TimestampNs) {
+        self.latest = self.latest.max(time);
+    }
+
+    /// Appends records of functions that the decoders' output does not have yet, until these are `enough_bytes`. Whether
+    /// there are more. A decoder that still writes an older output gets none.
+    ///
+    /// They have the time of the latest record that a decoder has given: readers that sort by rounds then find no record
+    /// that is older than those of a round before.
+    pub(crate) fn tell(
+        &mut self,
+        output: u64,
+        (encoder, event_id): (&RecordEncoder, u64),
+        enough_bytes: usize,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let begin = out.len();
+        while output == self.output && out.len() - begin < enough_bytes {
+            let Some(function) = self.functions.get(self.told) else { return false };
+            encoder.function(out, function, self.latest, event_id);
+            self.told += 1;
+        }
+        output == self.output && self.told < self.functions.len()
+    }
+
+    /// The same for the end of an output: of the present one if `is_last`, else of the one before, which no decoder
+    /// writes any more.
+    pub(crate) fn tell_rest(
+        &mut self,
+        is_last: bool,
+        (encoder, event_id): (&RecordEncoder, u64),
+    ) -> Vec<u8> {
+        let told = if is_last { &mut self.told } else { &mut self.told_before };
+        let rest = std::mem::replace(told, self.functions.len());
+        let mut out = Vec::new();
+        for function in &self.functions[rest..] {
+            encoder.function(&mut out, function, self.latest, event_id);
+        }
+        out
+    }
+
+    /// The processes of the functions.
+    pub(crate) fn processes(&self) -> BTreeSet<Pid> {
+        self.functions.iter().map(|function| function.pid).collect()
+    }
+
+    pub(crate) fn add(&mut self, function: InterpretedFunction) {
         let lines = size_of_val(function.lines.as_slice());
         let bytes = size_of_val(&function) + function.name.len() + function.file.len() + lines;
         if self.functions.len() >= INTERPRETED_MAX || self.bytes + bytes > NAMED_MAX_BYTES {
@@ -164,5 +227,75 @@ impl Reader {
             self.memories.insert(pid, opened);
         }
         self.memories.get(&pid)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use whit_perfdata::attr::{Attr, AttrFlags, SampleType};
+    use whit_perfdata::record::{RawRecord, SideBand};
+    use whit_perfdata::sample::SampleLayout;
+
+    /// A function at an address.
+    pub(crate) fn function(start: u64) -> InterpretedFunction {
+        let (name, file) = (b"py::f".to_vec(), b"f.py".to_vec());
+        InterpretedFunction { pid: Pid(7), start, size_bytes: 1, name, file, lines: vec![(0, 1)] }
+    }
+
+    fn encoder() -> RecordEncoder {
+        let sample_type = SampleType::TID | SampleType::TIME;
+        let flags = AttrFlags::SAMPLE_ID_ALL;
+        RecordEncoder::new(SampleLayout::new(&Attr { sample_type, flags, ..Attr::default() }))
+    }
+
+    /// The addresses of the functions that records tell.
+    fn starts(mut records: &[u8]) -> Vec<u64> {
+        let mut starts = Vec::new();
+        while let Some((record, rest)) = RawRecord::split(records) {
+            if let Some(SideBand::Function(function)) = SideBand::parse(record) {
+                starts.push(function.start);
+            }
+            records = rest;
+        }
+        starts
+    }
+
+    #[test]
+    fn the_end_of_an_output_has_what_no_decoder_told() {
+        let (encoder, mut named) = (encoder(), Named::default());
+        let told = |named: &mut Named, output| {
+            let mut out = Vec::new();
+            let is_more = named.tell(output, (&encoder, 1), usize::MAX, &mut out);
+            assert!(!is_more);
+            starts(&out)
+        };
+        let rest = |named: &mut Named, is_last| starts(&named.tell_rest(is_last, (&encoder, 1)));
+        named.add(function(1));
+        assert_eq!(told(&mut named, 0), [1]);
+        named.add(function(2));
+        named.start_output(1);
+        named.start_output(1);
+        assert_eq!(told(&mut named, 0), []);
+        // The output before, at its end, and the new one.
+        assert_eq!(rest(&mut named, false), [2]);
+        assert_eq!(rest(&mut named, false), []);
+        assert_eq!(told(&mut named, 1), [1, 2]);
+        named.add(function(3));
+        assert_eq!(rest(&mut named, true), [3]);
+        assert_eq!(named.processes(), [Pid(7)].into());
+    }
+
+    #[test]
+    fn functions_come_in_pieces() {
+        let (encoder, mut named) = (encoder(), Named::default());
+        (0..10).for_each(|start| named.add(function(start)));
+        let mut all = Vec::new();
+        let mut pieces = 0;
+        while named.tell(0, (&encoder, 1), 100, &mut all) {
+            pieces += 1;
+        }
+        assert_eq!(starts(&all), (0..10).collect::<Vec<_>>());
+        assert!(pieces > 2, "{pieces}");
     }
 }

@@ -51,11 +51,11 @@ impl Cpu {
         file.set_len(words as u64 * 8).unwrap();
         let map = || SharedWords::map(file.as_fd(), words).unwrap();
         let channels = Channels::new(map(), CPU as usize + 1, RING_WORDS);
-        let layout = Layout::new(&attr());
         let decoder = |is_packed| {
             let channel = channels.of_cpu(CPU).unwrap();
+            let bpf_output = (&attr(), BPF_OUTPUT);
             let mut decoder =
-                BpfRecordDecoder::new(layout, BPF_OUTPUT, Vec::new(), DecoderConfig::default());
+                BpfRecordDecoder::new(bpf_output, Vec::new(), DecoderConfig::default());
             let config = ChannelConfig {
                 id: BPF_OUTPUT,
                 cpu: CPU,

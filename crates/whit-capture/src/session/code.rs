@@ -32,6 +32,8 @@ pub(super) struct MappedCode<'a> {
     pub(super) roots: &'a Roots,
     /// Recorded processes were named: runtimes among them are worth a word.
     pub(super) says_runtimes: bool,
+    /// Processes with functions of interpreters that have names.
+    pub(super) interpreted: &'a BTreeSet<Pid>,
     /// There are samples of kernel code.
     pub(super) has_kernel: bool,
     /// The target whose Java virtual machines write the names of their code; `None` has none write.
@@ -67,9 +69,7 @@ impl MappedCode<'_> {
             self.ask_java(target, &all, listener);
         }
         if self.says_runtimes {
-            let interpreted = features.interpreted_functions();
-            let interpreted = interpreted.iter().map(|function| function.pid).collect();
-            self.say_runtimes(&all, &interpreted, listener);
+            self.say_runtimes(&all, self.interpreted, listener);
         }
         let mut files = kept.map(|plan| KeptFiles::new(plan.clone()));
         features.set_mapped_files(&self.files.describe(self.roots, files.as_mut(), &all));
@@ -234,6 +234,7 @@ mod tests {
                 files,
                 roots: &roots,
                 says_runtimes,
+                interpreted: &BTreeSet::new(),
                 has_kernel: false,
                 java_maps: None,
             };
@@ -264,6 +265,7 @@ mod tests {
                 files,
                 roots: &roots,
                 says_runtimes: true,
+                interpreted: &BTreeSet::new(),
                 has_kernel: false,
                 java_maps: None,
             };

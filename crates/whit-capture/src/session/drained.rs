@@ -107,6 +107,8 @@ impl<'a> Drained<'a> {
 
     fn settle(&mut self) {
         let SessionParts { context, listener, control, .. } = &mut self.parts;
+        let (records, interpreted) = control.last_records(true);
+        self.output.write_last(&records, interpreted);
         self.output.settle(&context.synthesis(control.events()), *listener);
     }
 
@@ -147,7 +149,6 @@ impl<'a> Drained<'a> {
         let history = budget.as_mut().and_then(BudgetKeeper::lap);
         let reduced = history.as_ref().and_then(BudgetHistory::reduction);
         reduced.into_iter().for_each(|reduced| listener.notice(Notice::Reduced(reduced)));
-        self.output.state_interpreted(&control.engine().interpreted_functions());
         (ledger, stacks)
     }
 

@@ -1,5 +1,6 @@
 //! The open events and the engine, switched on and off together.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,7 @@ use whit_perfdata::encode::RecordEncoder;
 use whit_perfdata::feature::RecordedSpan;
 use whit_perfdata::sample::{SampleId, SampleLayout};
 use whit_sys::clock::ClockId;
-use whit_types::TimestampNs;
+use whit_types::{Pid, TimestampNs};
 
 use super::context::SessionContext;
 use super::recorded_time::RecordedTime;
@@ -230,6 +231,13 @@ impl EventControl {
     pub(super) fn edge_records(&mut self, edge: Edge) -> EdgeRecords {
         let records = self.engine.edge_records(edge, &self.events);
         EdgeRecords { records, refusal: self.engine.take_edge_refusal() }
+    }
+
+    /// The engine's records for the end of an output, the last one or an earlier one, and the processes that have functions
+    /// of interpreters with names.
+    pub(super) fn last_records(&mut self, is_last: bool) -> (Vec<u8>, BTreeSet<Pid>) {
+        let records = self.engine.last_records(&self.events, is_last);
+        (records, self.engine.interpreted_processes())
     }
 
     /// How many threads were watched, and how many of these ran. To be called when everything is off.

@@ -4,10 +4,12 @@
 //! processes that existed before. An [`OutputFile`] has given the streams to the readers. An [`EndedOutput`] has them
 //! back, with the work of each reader.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::time::Instant;
 
 use whit_perfdata::feature::{Features, RecordedSpan};
+use whit_types::Pid;
 
 use super::cost_baseline::CostBaseline;
 use super::metering::MeterSnapshot;
@@ -37,6 +39,8 @@ pub(super) struct OutputFile {
     set_up_cpu_ns: u64,
     /// Processes whose mappings were not read to the end.
     cut_processes: u64,
+    /// Processes with functions of interpreters that have names.
+    interpreted: BTreeSet<Pid>,
     /// The meter's sums from before it began.
     metered_before: MeterSnapshot,
 }

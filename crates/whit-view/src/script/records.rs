@@ -48,8 +48,11 @@ fn append_side_band(out: &mut Vec<u8>, record: RawRecord<'_>, what: SideBand<'_>
             writeln!(out, "({}:{}):({}:{})", pid.0, tid.0, parent_pid.0, parent_tid.0)
         }
         SideBand::Lost { lost, .. } => writeln!(out, " lost {lost}"),
-        // perf prints nothing of them but the type.
-        SideBand::LostSamples { .. } | SideBand::Budget(_) => writeln!(out),
+        // perf prints nothing of them but the type; BPF_EVENT records have their own way.
+        SideBand::LostSamples { .. }
+        | SideBand::Budget(_)
+        | SideBand::Function(_)
+        | SideBand::BpfProgram => writeln!(out),
         SideBand::Switch { out: leaves, preempt, other } => {
             let text = match (leaves, preempt) {
                 (false, _) => "IN         ",

@@ -13,6 +13,7 @@ use tempfile::{NamedTempFile, TempDir};
 use whit_perfdata::existing::remove_recording;
 use whit_perfdata::export::{self, Exported};
 use whit_perfdata::reader::{Form, Recording};
+use whit_types::escape_path;
 
 /// Bytes that are written at once.
 const WRITE_BYTES: usize = 1 << 20;
@@ -54,14 +55,14 @@ pub(super) fn run(recording: &Recording, output: &Path) -> Result<u8> {
 /// Says the number of records and their bytes.
 pub(super) fn tell(records: u64, bytes: u64, output: &Path) -> Result<u8> {
     let mib = bytes as f64 / f64::from(1 << 20);
-    let output = output.display();
+    let output = escape_path(output);
     output::line(format_args!("[ whit export: {records} records, {mib:.1} MiB in {output} ]"))?;
     Ok(0)
 }
 
 /// An error with its remedy.
 pub(super) fn with_advice(output: &Path, error: anyhow::Error) -> anyhow::Error {
-    let advice = format!("{} was not written{}", output.display(), way_out(&error));
+    let advice = format!("{} was not written{}", escape_path(output), way_out(&error));
     error.context(advice)
 }
 

@@ -13,9 +13,10 @@ use std::time::{Duration, Instant};
 use whit_capture::options::Output;
 use whit_capture::session::{End, Outcome};
 use whit_perfdata::reader::Recording;
+use whit_setup::shell_word;
 use whit_symbolize::RunningList;
 use whit_sys::capability::Capability;
-use whit_sys::privilege;
+use whit_sys::{Poller, Signal, SignalFd, Waker, privilege};
 
 /// The names that were written.
 #[derive(Debug)]
@@ -45,19 +46,37 @@ impl RecordArgs {
     }
 }
 
-/// Adds names. The recording is whole without them, so that a failure is a message.
-pub(super) fn embed(outcome: &Outcome, extent: Extent) -> Option<Written> {
-    if let End::WriteFailed(_) = outcome.end {
-        return None;
-    }
+/// The end of this step.
+#[derive(Debug)]
+pub(super) enum Embedded {
+    /// With names.
+    Written(Written),
+    /// Without, for which a message gave the reason.
+    Without,
+    /// The user wanted an end before names were written.
+    Stopped(Signal),
+}
+
+/// Adds names. The recording is whole without them, so that a failure is a message. A signal ends the work: it leaves
+/// the recording as it was, whenever it comes.
+pub(super) fn embed(outcome: &Outcome, extent: Extent) -> Embedded {
+    let path = match (&outcome.end, &outcome.summary.path) {
+        (End::WriteFailed(_), _) | (_, None) => return Embedded::Without,
+        (_, Some(path)) => path,
+    };
     let begin = Instant::now();
-    let path = Path::new(&outcome.summary.output);
-    match add(path, extent) {
-        Ok(bytes) => Some(Written { bytes, time: begin.elapsed() }),
+    match add_until_signal(path, extent) {
+        Ok(Ok(bytes)) => Embedded::Written(Written { bytes, time: begin.elapsed() }),
+        Ok(Err(signal)) => {
+            let number = signal.number();
+            let reason = anyhow::anyhow!("signal {number} came before they were written");
+            message::error(without_names(path, &reason));
+            Embedded::Stopped(signal)
+        }
         Err(error) => {
             // Said in any case: the user asked for them.
             message::error(without_names(path, &error));
-            None
+            Embedded::Without
         }
     }
 }
@@ -66,8 +85,40 @@ fn without_names(path: &Path, error: &anyhow::Error) -> String {
     format!(
         "the recording does not carry the names of its frames, and is as it was without them: {error:#} (whit export \
          --archive -i {} -o FILE writes them)",
-        path.display()
+        shell_word(path)
     )
+}
+
+const NAMES: u64 = 0;
+const SIGNALS: u64 = 1;
+/// A thread that fails wakes nobody.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Gives the size of the names, or the signal that came first. The thread goes on until the process ends.
+fn add_until_signal(path: &Path, extent: Extent) -> Result<Result<u64, Signal>> {
+    // Before the thread is there, which then has them blocked as well.
+    let signals = SignalFd::block(&[Signal::Interrupt, Signal::Terminate, Signal::HangUp])?;
+    let waker = Waker::new()?;
+    let mut poller = Poller::new()?;
+    poller.add(&waker, NAMES)?;
+    poller.add(&signals, SIGNALS)?;
+    let (path, woken) = (path.to_owned(), waker.clone());
+    let work = move || {
+        let added = add(&path, extent);
+        let _ = woken.wake();
+        added
+    };
+    let thread = std::thread::Builder::new().name("whit-embed".to_owned()).spawn(work)?;
+    loop {
+        let is_awake = poller.wait(Some(LOOK))?.iter().any(|ready| ready.token == NAMES);
+        if is_awake || thread.is_finished() {
+            let added = thread.join().map_err(|_| anyhow::anyhow!("the work on names failed"))?;
+            return added.map(Ok);
+        }
+        if let Some(signal) = signals.next()? {
+            return Ok(Err(signal));
+        }
+    }
 }
 
 fn add(path: &Path, extent: Extent) -> Result<u64> {

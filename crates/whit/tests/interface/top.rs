@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 use whit_testing::wait::{Busy, Load, is_soon};
-use whit_testing::{Skip, check, run, workload};
+use whit_testing::{Skip, check, probe, run, workload};
 
 /// A program with functions of known shares.
 fn shares(seconds: &str) -> Result<Load, Skip> {
@@ -237,6 +237,33 @@ fn text_snapshots_are_as_many_as_asked_for() {
         assert_eq!(heads.len(), 2, "{text}");
         assert!(heads.iter().all(|head| head.contains("% CPU ")), "{heads:?}");
         assert!(text.contains("# Children") && text.contains(" sh "), "{text}");
+        Ok(())
+    });
+}
+
+/// Functions that an interpreter executes, by turns and without an end.
+const PYTHON: &str = "\
+def inner(n):
+    return sum(i * i for i in range(n))
+while True:
+    inner(2000)
+";
+
+#[test]
+fn functions_of_python_have_names_while_they_run() {
+    check("interface::functions_of_python_have_names_while_they_run", || {
+        run::needs_of_line(["record", "-p", "1", "--engine=bpf"])?;
+        let is_walked = "import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))";
+        probe::need_program("python3", &["-c", is_walked])?;
+        let program = Load::start(Command::new("python3").args(["-c", PYTHON]));
+        let mut snapshot = run::whit(&whit());
+        snapshot.args(["top", "--json", "-n", "1", "-d", "3", "-e", "cpu-clock", "-F", "499"]);
+        snapshot.args(["--engine=bpf", "-p", &program.id().to_string()]);
+        let (shown, samples) = counts(&run::succeed(&mut snapshot));
+        assert!(samples > 30.0, "{samples}");
+        let of_python = shown.iter().filter(|(name, _)| name.starts_with("py::__main__."));
+        let share: f64 = of_python.map(|(_, share)| share).sum();
+        assert!(share > 0.2, "{share}: {shown:?}");
         Ok(())
     });
 }

@@ -200,6 +200,26 @@ fn interpreted_functions_have_their_names_elsewhere() {
     });
 }
 
+/// An archive has no code of the kernel: the names and addresses are those of here, and the reason is said.
+#[test]
+fn functions_of_the_kernel_have_names_elsewhere_and_the_reason_for_no_code() {
+    check("archive of kernel code", || {
+        let folder = tempfile::tempdir().expect("make a directory");
+        let words = ["/bin/dd", "if=/dev/zero", "of=/dev/null", "bs=64k", "count=60000"];
+        let original = recorded(folder.path(), "-e cpu-clock -F 1997 -g --engine=ring", &words)?;
+        let elsewhere = Elsewhere::new()?;
+        let (archive, _) = archived(&original);
+        let script = ["script", "-F", "ip,sym,symoff"];
+        let here = view(&original, &script);
+        assert!(here.contains("read_zero"), "{here}");
+        assert_eq!(here, elsewhere.view(&archive, &script));
+        let annotated = elsewhere.view(&archive, &["annotate", "--stdio", "read_zero"]);
+        assert!(annotated.contains("no instructions of read_zero"), "{annotated}");
+        assert!(annotated.contains("--vmlinux FILE"), "{annotated}");
+        Ok(())
+    });
+}
+
 #[test]
 fn waits_have_their_names_elsewhere() {
     check("archive of waits", || {

@@ -1,14 +1,16 @@
 //! An output that nothing is recorded into any more.
 
+use std::collections::BTreeSet;
 use std::io;
+use std::path::Path;
 use std::time::{Instant, SystemTime};
 
 use whit_host::roots::Roots;
 use whit_perfdata::attr::{AttrFlags, pmu_type};
 use whit_perfdata::feature::{CompressedDesc, EventDesc, Feature, Features, RecordedSpan};
-use whit_perfdata::interpreted::InterpretedFunction;
 use whit_perfdata::ledger::Ledger;
 use whit_sys::usage::CpuUsage;
+use whit_types::Pid;
 
 use super::OutputFile;
 use crate::event::software;
@@ -22,7 +24,7 @@ use crate::session::ledger::{Ending, Meters, OutputCosts};
 use crate::session::reader_share::ReaderShare;
 use crate::session::synthesis::SynthesisContext;
 use crate::session::unreported_loss::{Losses, UnreportedLoss};
-use crate::stream::{DECODED_BYTES_MAX, StreamSink};
+use crate::stream::{DECODED_BYTES_MAX, Sink, StreamSink};
 use crate::summary::Summary;
 
 /// An output with the share of each reader.
@@ -116,10 +118,14 @@ impl EndedOutput {
         self.file.state_spans(spans);
     }
 
-    /// Adds the functions of interpreters to the header, if there are any.
-    pub(in crate::session) fn state_interpreted(&mut self, functions: &[InterpretedFunction]) {
-        if !functions.is_empty() {
-            self.file.features.set_interpreted_functions(functions);
+    /// Writes records of the engine's at the end, and notes which processes have functions of interpreters.
+    pub(in crate::session) fn write_last(&mut self, records: &[u8], interpreted: BTreeSet<Pid>) {
+        self.file.interpreted = interpreted;
+        if !self.has_failed()
+            && !records.is_empty()
+            && let Some(main) = self.main_sink()
+        {
+            self.failed = main.records(records).err().map(|error| error.0);
         }
     }
 
@@ -152,7 +158,9 @@ impl EndedOutput {
         };
         stamp(&mut output, plan, listener);
         let size_bytes = size_bytes.unwrap_or(ledger.written_bytes).max(main_bytes);
-        let summary = Summary { output: output.to_string(), size_bytes, ledger, unrecorded: None };
+        let path = output.created().map(Path::to_owned);
+        let output_name = output.to_string();
+        let summary = Summary { output: output_name, path, size_bytes, ledger, unrecorded: None };
         (output, summary, failed)
     }
 
@@ -165,6 +173,7 @@ impl EndedOutput {
         let plan = &context.plan.output;
         let first = rings(&self.shares).filter_map(|c| c.first_sample).min();
         let last = rings(&self.shares).filter_map(|c| c.last_sample).max();
+        let interpreted = &self.file.interpreted;
         let features = &mut self.file.features;
         if let (Some(first), Some(last)) = (first, last) {
             features.set_sample_time(first, last);
@@ -180,7 +189,8 @@ impl EndedOutput {
             let (files, roots) = (&context.known_files, context.roots);
             let has_kernel = ledger.samples > 0 && may_sample_kernel(features);
             let java_maps = plan.java_maps.then_some(&context.plan.synthesis.target);
-            let code = MappedCode { files, roots, says_runtimes, has_kernel, java_maps };
+            let code =
+                MappedCode { files, roots, says_runtimes, interpreted, has_kernel, java_maps };
             let kept = code.describe(features, mapped, plan.kept_files.as_ref(), listener);
             (ledger.kept_binaries, ledger.kept_bytes) = (kept.kept, kept.copied_bytes);
             ledger.kept_ns = kept.time_ns;

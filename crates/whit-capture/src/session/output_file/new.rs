@@ -1,5 +1,6 @@
 //! An output that nothing is recorded into yet.
 
+use std::collections::BTreeSet;
 use std::io;
 
 use whit_perfdata::feature::Features;
@@ -159,6 +160,7 @@ impl OutputFile {
             set_up_ns: 0,
             set_up_cpu_ns: 0,
             cut_processes: 0,
+            interpreted: BTreeSet::new(),
             metered_before: MeterSnapshot::default(),
         })
     }

@@ -93,10 +93,11 @@ impl Running<'_> {
     fn close(&mut self, mut ended: EndedOutput) -> Option<End> {
         let parts = &mut self.parts;
         let (stopped, used_ns) = (Instant::now(), ended.used_ns());
+        let (records, interpreted) = parts.control.last_records(false);
+        ended.write_last(&records, interpreted);
         ended.settle(&parts.context.synthesis(parts.control.events()), parts.listener);
         let (enabled, spans) = parts.control.lap(stopped);
         ended.state_spans(spans);
-        ended.state_interpreted(&parts.control.engine().interpreted_functions());
         let ending = Ending { stopped, used_ns, enabled };
         let ledger = ended.ledger(&parts.meters, &ending, &[], parts.context.roots);
         let (summary, failed) = parts.outputs.close(ended, &parts.context, ledger, parts.listener);
