@@ -1,8 +1,7 @@
 //! SQL over recordings: SQLite with virtual tables over the tables of `whit-tables`.
 //!
-//! A [`Session`] has the recordings, the views of `sql/*.sql`, and the functions `percentile`, `interval_intersect` and
-//! `summary_tree`. [`run`] runs statements
-//! and writes their rows in an [`OutputForm`]; [`shell`] asks for them.
+//! A [`Session`] has the recordings, the views of `sql/*.sql`, and the functions `percentile`, `sqrt`, `interval_intersect`
+//! and `summary_tree`. [`run`] runs statements and writes their rows in an [`OutputForm`]; [`shell`] asks for them.
 //!
 //! ```
 //! use std::path::Path;
@@ -45,6 +44,7 @@ mod percentile;
 mod plan;
 mod session;
 pub mod shell;
+mod square_root;
 mod table_function;
 mod views;
 mod virtual_table;
