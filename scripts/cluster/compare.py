@@ -12,7 +12,7 @@ import pathlib
 import sys
 
 TOLERANCE = 1e-9
-FRACTIONS = {"average_dur", "percent", "weight_a_second"}
+FRACTIONS = {"average_dur", "high_percent", "low_percent", "percent", "weight_a_second"}
 
 
 def key(row):

@@ -5,7 +5,7 @@ use rusqlite::Connection;
 use whit_tables::TABLES;
 
 /// Functions that are not SQLite's.
-const OWN_FUNCTIONS: [&str; 2] = ["percentile", "interval_intersect"];
+const OWN_FUNCTIONS: [&str; 3] = ["percentile", "interval_intersect", "sqrt"];
 
 /// A wrong name has at most this share of its letters wrong.
 const MIN_LIKENESS: f64 = 0.6;

@@ -6,7 +6,7 @@ use crate::functions::TABLE_FUNCTIONS;
 use crate::names::Names;
 use crate::output::{OutputForm, Writer};
 use crate::views::VIEWS;
-use crate::{percentile, virtual_table};
+use crate::{percentile, square_root, virtual_table};
 use rusqlite::fallible_iterator::FallibleIterator;
 use rusqlite::{Batch, Connection, InterruptHandle, Statement};
 use std::io::Write;
@@ -79,6 +79,7 @@ impl Session {
         let budget = Arc::new(Budget::new(usize::try_from(memory).unwrap_or(usize::MAX)));
         virtual_table::register(connection, &self.store, &budget)?;
         percentile::register(connection, budget)?;
+        square_root::register(connection)?;
         let is_function = |name: &str| TABLE_FUNCTIONS.iter().any(|it| it.name == name);
         VIEWS
             .iter()
@@ -111,7 +112,11 @@ impl Session {
         QueryError::wrong(error, sql, &self.names(), self.options.memory_bytes)
     }
 
-    fn error(&self, error: &rusqlite::Error, sql: &str) -> QueryError {
+    pub(crate) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    pub(crate) fn error(&self, error: &rusqlite::Error, sql: &str) -> QueryError {
         if self.store.cancel().is_cancelled() {
             return QueryError::Interrupted;
         }

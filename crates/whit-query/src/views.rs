@@ -22,7 +22,7 @@ macro_rules! views {
 }
 
 /// All views, in an order in which each finds those that it uses.
-pub const VIEWS: [View; 11] = views![
+pub const VIEWS: [View; 12] = views![
     ("perf_sample", "Samples under the names of Perfetto"),
     ("stack_profile_mapping", "Binaries under the names of Perfetto"),
     ("stack_profile_frame", "Frames under the names of Perfetto"),
@@ -30,6 +30,10 @@ pub const VIEWS: [View; 11] = views![
     ("callsite_weight", "Weight and samples of each call site, itself alone"),
     ("summary_tree", "The call tree with self and total weights"),
     ("top_functions", "Functions with self and total weights, for each event"),
+    (
+        "fleet_share",
+        "Share of each function in the weight of an event over all hosts, with its interval"
+    ),
     ("scheduler_latency", "How long each thread was runnable before it ran"),
     ("thread_level_parallelism", "For how long how many threads ran at once"),
     ("cgroup_share", "Share of each cgroup in the weight of an event"),

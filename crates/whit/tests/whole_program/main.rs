@@ -24,6 +24,7 @@ mod debuginfod;
 mod deferred_chains;
 mod diff;
 mod embedding_faults;
+mod diff_dataset;
 mod exports;
 mod false_waits;
 mod faults;

@@ -4,7 +4,8 @@ mod answers;
 mod dataset;
 mod duckdb;
 mod failures;
-mod questions;
+mod fleet;
+pub(crate) mod questions;
 mod shell;
 
 use std::collections::{BTreeMap, BTreeSet};

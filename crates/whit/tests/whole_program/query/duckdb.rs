@@ -29,7 +29,7 @@ const TABLES: [&str; 15] = [
 ];
 
 /// Each before those that use it.
-const VIEWS: [&str; 11] = [
+const VIEWS: [&str; 12] = [
     "perf_sample",
     "stack_profile_mapping",
     "stack_profile_frame",
@@ -37,6 +37,7 @@ const VIEWS: [&str; 11] = [
     "callsite_weight",
     "summary_tree",
     "top_functions",
+    "fleet_share",
     "scheduler_latency",
     "thread_level_parallelism",
     "cgroup_share",

@@ -101,11 +101,11 @@ fn engines_give_the_answers_of_whit_over_three_hosts() {
     });
 }
 
-fn renamed(recording: &Path, options: &[&str]) {
+pub(crate) fn renamed(recording: &Path, options: &[&str]) {
     text(command("python3").arg(script("rename.py")).arg(recording).args(options));
 }
 
-fn export(dataset: &Path, recordings: &[&Path]) {
+pub(crate) fn export(dataset: &Path, recordings: &[&Path]) {
     let mut export = whit();
     export.args(["export", "--parquet"]).arg(dataset);
     for recording in recordings {
