@@ -1,6 +1,7 @@
 //! The comparisons, and the options that all of them have.
 
 mod accuracy;
+mod archive;
 mod brief;
 mod budget;
 mod cgroup;
@@ -8,6 +9,7 @@ mod day;
 mod diff;
 mod export;
 mod flight;
+mod frames;
 mod heading;
 mod pmu;
 mod query;
@@ -44,6 +46,8 @@ pub(crate) struct BenchArgs {
 enum What {
     /// Compare shares of functions with the programs' own counts: errors, intervals, work in step with the samples
     Accuracy(accuracy::AccuracyArgs),
+    /// Measure recordings that carry their names, and copies of binaries: sizes and times
+    Archive(archive::ArchiveArgs),
     /// Compare `whit report --brief` with `perf report`: time, memory and printed bytes
     Brief(brief::BriefArgs),
     /// Measure `whit record --max-overhead`: the cost while loads come and go, and the slowdown of programs beside it
@@ -59,6 +63,8 @@ enum What {
     Export(export::ExportArgs),
     /// Measure the flight recorder of `whit watch`: event to file, whole dumps, cost of waiting
     Flight(flight::FlightArgs),
+    /// Measure the time that the BPF engine takes for a frame of Python
+    Frames(frames::FramesArgs),
     /// Compare `whit query` with `whit report`: time and memory
     Query(query::QueryArgs),
     /// Compare policies for branch records over context switches, on simulated hardware
@@ -101,6 +107,7 @@ struct Results {
 pub(crate) fn run(args: &BenchArgs) -> Result<i32> {
     match &args.what {
         What::Accuracy(args) => accuracy::run(args),
+        What::Archive(args) => archive::run(args),
         What::Brief(args) => brief::run(args),
         What::Budget(args) => budget::run(args),
         What::Cgroup(args) => cgroup::run(args),
@@ -108,6 +115,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<i32> {
         What::Diff(args) => diff::run(args),
         What::Export(args) => export::run(args),
         What::Flight(args) => flight::run(args),
+        What::Frames(args) => frames::run(args),
         What::Query(args) => query::run(args),
         What::Lbr(args) => pmu::lbr(args),
         What::Pmi(args) => pmu::pmi(args),

@@ -7,6 +7,7 @@
 //!
 //! [`report`] is the comparison behind `whit bench report`: readers of large recordings.
 //! [`accuracy`] is behind `whit bench accuracy`: whether shares are right.
+//! [`archive`] is behind `whit bench archive`: sizes and times of names and copies of binaries.
 //! [`record`](mod@record) is the one behind `whit bench record`: what recording costs and loses.
 //! [`cgroup`] is behind `whit bench cgroup`: what counting per cgroup costs at each switch.
 //! [`interval`] is behind `whit bench stat`: what counting in short intervals costs.
@@ -16,6 +17,7 @@
 //! [`serve`] is behind `whit bench serve`: how soon a served page and its ranges are there.
 //! [`top`] is behind `whit bench top`: the cost of a live picture.
 //! [`day`] is behind `whit bench day`: its memory over a day.
+//! [`frames`] is behind `whit bench frames`: the cost of a frame of Python in the kernel.
 //! [`flight`] is behind `whit bench flight`: how soon the last seconds are in a file, and whole.
 //! [`pmu`] is behind `whit bench pmi`, `lbr` and `sched`: what driving a PMU costs.
 //! [`vpmu`] is behind `whit bench vpmu`: what a guest waits for its virtual PMU.
@@ -26,6 +28,7 @@
 #![forbid(unsafe_code)]
 
 pub mod accuracy;
+pub mod archive;
 pub mod budget;
 pub mod cgroup;
 pub mod compare;
@@ -35,6 +38,7 @@ pub mod diff;
 pub mod disk;
 pub mod error;
 pub mod flight;
+pub mod frames;
 pub mod interval;
 mod markdown;
 pub mod named;
