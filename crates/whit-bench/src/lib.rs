@@ -17,6 +17,7 @@
 //! [`top`] is behind `whit bench top`: the cost of a live picture.
 //! [`day`] is behind `whit bench day`: its memory over a day.
 //! [`flight`] is behind `whit bench flight`: how soon the last seconds are in a file, and whole.
+//! [`watch`] is behind `whit bench watch`: the cost of the recorder that runs all week.
 //! [`pmu`] is behind `whit bench pmi`, `lbr` and `sched`: what driving a PMU costs.
 //! [`vpmu`] is behind `whit bench vpmu`: what a guest waits for its virtual PMU.
 //!
@@ -36,6 +37,7 @@ pub mod disk;
 pub mod error;
 pub mod flight;
 pub mod interval;
+mod load;
 mod markdown;
 pub mod named;
 pub mod peer;
@@ -56,5 +58,6 @@ pub mod system;
 pub mod top;
 mod turns;
 pub mod vpmu;
+pub mod watch;
 
 pub use error::Error;
