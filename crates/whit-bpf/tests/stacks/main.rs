@@ -8,7 +8,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use whit_bpf::stacks::channel::{Channel, Loss, Record};
 use whit_bpf::stacks::{
-    BLOCKED_THREADS_MAX, Blocked, CgroupHierarchy, ChosenBy, StackOptions, Stacks, lacking,
+    BLOCKED_THREADS_MAX, Blocked, CgroupHierarchy, ChosenBy, StackOptions, Stacks,
+    TABLE_MEMORY_MAX_BYTES, lacking,
 };
 use whit_testing::wait::wait_until;
 
@@ -33,6 +34,7 @@ fn options(memo: bool, all: bool) -> StackOptions {
         wakes: all,
         cpus: 1,
         off_cpu_period_ns: 0,
+        table_bytes: TABLE_MEMORY_MAX_BYTES,
         channel_bytes: 1 << 20,
     }
 }
