@@ -23,6 +23,7 @@ mod stat;
 mod switches;
 mod top;
 mod vpmu;
+mod watch;
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -89,6 +90,8 @@ enum What {
     Top(top::TopArgs),
     /// Compare ways of backing a guest's PMU with this machine's events
     Vpmu(vpmu::VpmuArgs),
+    /// Measure `whit watch`: CPU, memory, wake-ups, bytes and losses of the service and of its recorder
+    Watch(watch::WatchArgs),
 }
 
 /// Where results go beside standard output.
@@ -128,6 +131,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<i32> {
         What::Switches(args) => switches::run(args),
         What::Top(args) => top::run(args),
         What::Vpmu(args) => vpmu::run(args),
+        What::Watch(args) => watch::run(args),
     }
 }
 

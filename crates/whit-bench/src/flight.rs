@@ -8,13 +8,10 @@ mod dump;
 mod marker;
 
 use std::fs;
-use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{JoinHandle, sleep};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -22,11 +19,12 @@ use whit_measure::summary::Spread;
 use whit_types::ByteSize;
 
 use crate::Error;
+use crate::load::{PingPong, Shells};
 use crate::markdown::{line_to, spread, table_to};
 use crate::named::show_by_name;
 use crate::scratch::Scratch;
 use crate::system::System;
-use crate::top::{Busy, Cost};
+use crate::top::Cost;
 use marker::Marker;
 
 const MIB: f64 = (1u64 << 20) as f64;
@@ -148,7 +146,7 @@ pub fn measure(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Measured,
 fn run(machine: Machine, seconds: u64, options: &Options) -> Result<Row, Error> {
     let scratch = Scratch::new(&options.folder)?;
     let marker = Marker::start();
-    let _busy = (machine == Machine::Busy).then(Busy::on_all_cpus).transpose()?;
+    let _busy = (machine == Machine::Busy).then(Shells::busy).transpose()?;
     let _ping_pong = (machine == Machine::PingPong).then(PingPong::start);
     let mut service = Service::start(scratch.path(), seconds, options)?;
     sleep(SET_UP);
@@ -248,43 +246,6 @@ impl Drop for Service {
     fn drop(&mut self) {
         let _ = whit_sys::system::terminate(self.child.id() as i32);
         let _ = self.child.wait();
-    }
-}
-
-/// Two threads that pass a byte to and fro until this is dropped.
-struct PingPong {
-    is_over: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<()>>,
-}
-
-impl PingPong {
-    fn start() -> PingPong {
-        let is_over = Arc::new(AtomicBool::new(false));
-        let mut threads = Vec::new();
-        if let (Ok((one_in, mut one_out)), Ok((other_in, other_out))) = (pipe(), pipe()) {
-            let _ = one_out.write_all(b"x");
-            for (from, to) in [(one_in, other_out), (other_in, one_out)] {
-                let is_over = is_over.clone();
-                threads.push(std::thread::spawn(move || pass(from, to, &is_over)));
-            }
-        }
-        PingPong { is_over, threads }
-    }
-}
-
-fn pass(mut from: PipeReader, mut to: PipeWriter, is_over: &AtomicBool) {
-    let mut byte = [0];
-    while !is_over.load(Ordering::Relaxed)
-        && from.read_exact(&mut byte).is_ok()
-        && to.write_all(&byte).is_ok()
-    {}
-}
-
-impl Drop for PingPong {
-    fn drop(&mut self) {
-        // The end of one ends the other: its pipes are closed.
-        self.is_over.store(true, Ordering::Relaxed);
-        self.threads.drain(..).for_each(|thread| drop(thread.join()));
     }
 }
 

@@ -19,6 +19,7 @@
 //! [`day`] is behind `whit bench day`: its memory over a day.
 //! [`frames`] is behind `whit bench frames`: the cost of a frame of Python in the kernel.
 //! [`flight`] is behind `whit bench flight`: how soon the last seconds are in a file, and whole.
+//! [`watch`] is behind `whit bench watch`: the cost of the recorder that runs all week.
 //! [`pmu`] is behind `whit bench pmi`, `lbr` and `sched`: what driving a PMU costs.
 //! [`vpmu`] is behind `whit bench vpmu`: what a guest waits for its virtual PMU.
 //!
@@ -40,6 +41,7 @@ pub mod error;
 pub mod flight;
 pub mod frames;
 pub mod interval;
+mod load;
 mod markdown;
 pub mod named;
 pub mod peer;
@@ -60,5 +62,6 @@ pub mod system;
 pub mod top;
 mod turns;
 pub mod vpmu;
+pub mod watch;
 
 pub use error::Error;

@@ -5,13 +5,14 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
 use crate::Error;
+use crate::load::Shells;
 use crate::markdown::{line_to, spread, table_to};
 use crate::named::show_by_name;
 use crate::peer::{perf, version};
@@ -199,31 +200,6 @@ pub fn markdown(comparison: &Comparison) -> String {
     text
 }
 
-/// Busy processes, which end with this.
-pub(crate) struct Busy(Vec<Child>);
-
-impl Busy {
-    /// One for each CPU.
-    pub(crate) fn on_all_cpus() -> Result<Busy, Error> {
-        let count = std::thread::available_parallelism().map_or(1, usize::from);
-        let mut busy = Busy(Vec::new());
-        for _ in 0..count {
-            let child = Command::new("sh").args(["-c", "while :; do :; done"]).spawn();
-            busy.0.push(child.map_err(|source| Error::Run { program: "sh".into(), source })?);
-        }
-        Ok(busy)
-    }
-}
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        for child in &mut self.0 {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-}
-
 /// A terminal with one command; the server of tmux ends with this.
 struct Terminal(String);
 
@@ -258,7 +234,7 @@ impl Drop for Terminal {
 
 /// `None` where the tool ended before.
 fn run(tool: ToolKind, machine: Machine, options: &Options) -> Result<Option<Run>, Error> {
-    let _busy = (machine == Machine::Loaded).then(Busy::on_all_cpus).transpose()?;
+    let _busy = (machine == Machine::Loaded).then(Shells::busy).transpose()?;
     let terminal = Terminal::start(&tool.line(options))?;
     sleep(options.warm_up);
     let Some(process) = terminal.process()? else { return Ok(None) };

@@ -1,9 +1,11 @@
 //! Recording options for the engine that unwinds in the kernel: supported ones, and the changes to
 //! others.
 
+use whit_bpf::stacks::TABLE_MEMORY_MAX_BYTES;
 use whit_engine::event::{EventSpec, software};
 use whit_engine::event_plan::EventPlan;
 use whit_engine::settings::{CallGraph, ExtraFields, RingSize};
+use whit_host::memory_limit::MemoryLimit;
 use whit_host::roots::Roots;
 use whit_host::target::Target;
 use whit_perfdata::attr::pmu_type;
@@ -145,11 +147,32 @@ pub(super) fn has_few_threads(plan: &EventPlan) -> bool {
     matches!(plan.target, Target::Threads(_)) || !plan.inherit
 }
 
+/// Where a cgroup limits the memory of the recorder, tables take at most this part of it: the kernel's memory counts there.
+const TABLES_SHARE_OF_LIMIT: u64 = 4;
+
+/// Bytes that tables may take in the kernel.
+pub(super) fn table_bytes(limit: Option<&MemoryLimit>) -> usize {
+    let share = limit.map(|limit| limit.bytes / TABLES_SHARE_OF_LIMIT);
+    share.and_then(|share| usize::try_from(share).ok()).unwrap_or(TABLE_MEMORY_MAX_BYTES)
+}
+
 /// Bytes of a channel beside a ring: the same.
 pub(super) fn channel_bytes(ring_size: RingSize) -> usize {
     match ring_size {
         RingSize::Default => RING_BYTES,
         RingSize::Pages(pages) => pages.saturating_mul(page_size()),
         RingSize::Bytes(bytes) => bytes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_of_memory_leaves_room_beside_tables() {
+        assert_eq!(table_bytes(None), TABLE_MEMORY_MAX_BYTES);
+        let limit = |bytes| MemoryLimit { bytes, cgroup: "/sys/fs/cgroup/a".into() };
+        assert_eq!(table_bytes(Some(&limit(128 << 20))), 32 << 20);
     }
 }

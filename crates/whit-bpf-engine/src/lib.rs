@@ -80,7 +80,7 @@ use decoder::DecoderConfig;
 use events::is_sampled;
 pub use events::{COMPARED, SWITCHES};
 use events::{Described, bpf_output, follow_event};
-use fit::{call_graph, channel_bytes, has_few_threads};
+use fit::{call_graph, channel_bytes, has_few_threads, table_bytes};
 pub use follow::FollowCounts;
 use follow::{Expected, Following};
 pub use modules::{TableCounts, UnopenedBinary};
@@ -91,6 +91,7 @@ use switch_events::SwitchEvents;
 use traced::{Hits, Traced, hits_of};
 use wakes::WakeFormat;
 use whit_host::cpus;
+use whit_host::memory_limit::MemoryLimit;
 use whit_host::processes;
 use whit_host::roots::Roots;
 use whit_host::target::Target;
@@ -391,6 +392,7 @@ fn stack_options(events: &EventPlan, plan: &StackPlan, roots: &Roots) -> StackOp
             period_ns => period_ns,
         },
         cpus: cpus.map_or(1, |last| last.0 as usize + 1),
+        table_bytes: table_bytes(MemoryLimit::of_self(roots).as_ref()),
         channel_bytes: match events.tracking.switches {
             true => channel_bytes(plan.ring_size),
             false => 0,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::Metadata;
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -381,7 +381,7 @@ fn work(
         let binary = opened.as_ref().ok().and_then(Option::as_ref);
         let table = binary.and_then(|binary| store.table(&binary.image, binary.version).ok());
         let python = binary.and_then(|binary| python::find(&binary.image));
-        let image = opened.map(|binary| binary.map(|binary| binary.image));
+        let image = opened.map(|binary| binary.map(Binary::into_image));
         let build_ns = begin.elapsed().as_nanos() as u64;
         if outbox.send(Done { backing, pid: mapper.pid, image, table, python, build_ns }).is_err() {
             return;
@@ -397,7 +397,7 @@ fn open(backing: &Backing, mapper: &Mapper, roots: &Roots) -> Result<Option<Bina
         Backing::Vdso => {
             let image =
                 own_vdso().ok().map(|bytes| ElfImage::from_bytes(Path::new("[vdso]"), bytes));
-            Ok(image.and_then(Result::ok).map(|image| Binary { image, version: None }))
+            Ok(image.and_then(Result::ok).map(|image| Binary { image, version: None, file: None }))
         }
         Backing::File { id, path } => {
             let (pid, range) = (Some(mapper.pid), mapper.range.clone());
@@ -409,9 +409,10 @@ fn open(backing: &Backing, mapper: &Mapper, roots: &Roots) -> Result<Option<Bina
                 errno: Errno::from_io_error(&error),
             };
             let version = file.metadata().ok().map(|metadata| version(*id, &metadata));
-            let bytes = Bytes::new(MappedFile::map(&file).map_err(unreadable)?);
+            let file = SharedFile(Arc::new(MappedFile::map(&file).map_err(unreadable)?));
+            let bytes = Bytes::new(file.clone());
             let image = ElfImage::from_bytes(Path::new(OsStr::from_bytes(path)), bytes);
-            Ok(image.ok().map(|image| Binary { image, version }))
+            Ok(image.ok().map(|image| Binary { image, version, file: Some(file) }))
         }
     }
 }
@@ -421,6 +422,29 @@ struct Binary {
     image: ElfImage,
     /// Which version of the file it is, looked at before it was read.
     version: Option<FileVersion>,
+    /// Its bytes, where they are those of a file.
+    file: Option<SharedFile>,
+}
+
+impl Binary {
+    /// The image, which takes no memory while nobody looks at it: many binaries stay mapped for long.
+    fn into_image(self) -> ElfImage {
+        // Refused, it takes more memory.
+        let _ = self.file.as_ref().map(|file| file.0.forget_pages());
+        self.image
+    }
+}
+
+/// A file that an image has, too.
+#[derive(Clone, Debug)]
+struct SharedFile(Arc<MappedFile>);
+
+impl Deref for SharedFile {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
 }
 
 fn version(id: FileId, metadata: &Metadata) -> FileVersion {

@@ -6,6 +6,7 @@ use crate::layout::{LAST_TABLE, Listing, Part};
 use crate::part_reader::PartReader;
 use crate::part_writer::{Labels, write};
 use crate::publish::{Addition, FileSystem, publish};
+use crate::removal;
 use crate::writing_folder::WritingFolder;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -32,6 +33,8 @@ pub struct Facts<'a> {
 pub struct Exported {
     /// `recording.id`.
     pub id: i64,
+    /// The path of each of its files below the folder of a table, as [`crate::remove`] takes it.
+    pub name: PathBuf,
     /// Samples of all events.
     pub samples: u64,
     /// Size of the file in `sample`.
@@ -137,8 +140,8 @@ impl Export {
         }
         let ahead = identity.end.and_then(|end| end.duration_since(facts.now).ok());
         let clock_ahead = ahead.filter(|ahead| *ahead > MAX_CLOCK_AHEAD);
-        let (id, samples) = (part.id, identity.samples);
-        let exported = Exported { id, samples, sample_bytes, bytes, clock_ahead };
+        let (id, name, samples) = (part.id, removal::name(&part), identity.samples);
+        let exported = Exported { id, name, samples, sample_bytes, bytes, clock_ahead };
         Ok((Addition { part, digest: identity.digest.clone(), from, files }, exported))
     }
 

@@ -28,7 +28,7 @@
 //! Invariants:
 //! - A file has its name when all of its bytes are on the disk, and `recording` gets its file last: a recording is in a
 //!   dataset with all its rows, or not at all.
-//! - Files are added, never changed. The number of a recording is made of its header, so that the same recording is
+//! - Files are added, and removed with their recording ([`remove`]), never changed. The number of a recording is made of its header, so that the same recording is
 //!   known again, and numbers of different hosts do not meet.
 //! - Memory does not grow with rows: one group of rows is held ([`GROUP_ROWS`], [`GROUP_TEXT_BYTES`]).
 //! - Files from elsewhere are hostile: their numbers are checked, and an error names the file.
@@ -47,6 +47,7 @@ mod layout;
 mod part_reader;
 mod part_writer;
 mod publish;
+mod removal;
 mod schema;
 mod writing_folder;
 
@@ -55,3 +56,4 @@ pub use dataset::Dataset;
 pub use error::DatasetError;
 pub use export::{Export, Exported, Facts, Outcome, export};
 pub use part_reader::panics_are_caught;
+pub use removal::{Stored, remove, stored};

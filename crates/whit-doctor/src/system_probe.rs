@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use whit_bpf::BpfError;
-use whit_bpf::stacks::{ChosenBy, FIND_VMA, StackOptions, Stacks};
+use whit_bpf::stacks::{ChosenBy, FIND_VMA, StackOptions, Stacks, TABLE_MEMORY_MAX_BYTES};
 use whit_host::open::{EventTarget, Tasks};
 use whit_perfdata::attr::Attr;
 use whit_sys::{Errno, PerfEventFd, Ring};
@@ -106,6 +106,7 @@ impl Probe for SystemProbe {
             wakes: true,
             cpus: 1,
             off_cpu_period_ns: 0,
+            table_bytes: TABLE_MEMORY_MAX_BYTES,
             channel_bytes: 1 << 16,
         };
         match Stacks::load(&options) {

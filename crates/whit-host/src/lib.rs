@@ -40,6 +40,7 @@ pub mod error;
 pub mod java;
 pub mod level;
 pub mod list_cut;
+pub mod memory_limit;
 pub mod named;
 pub mod open;
 pub mod perf_cache;

@@ -9,6 +9,7 @@ use std::io::{self, Seek, Write};
 use std::sync::Arc;
 use whit_perfdata::encode::header_feature;
 use whit_perfdata::feature::{CompressedDesc, Features};
+use whit_perfdata::let_go::LetGo;
 use whit_perfdata::reader::pipe_head;
 use whit_perfdata::writer::FileWriter;
 
@@ -23,6 +24,8 @@ pub struct Frozen {
     pub(crate) pieces: Vec<Arc<Piece>>,
     /// A record of losses in front of the others.
     pub(crate) lost: Vec<u8>,
+    /// The records that it stands for.
+    pub(crate) let_go: Option<LetGo>,
     /// The processes whose mappings are wanted; `None` are all.
     pub(crate) sampled: Option<Sampled>,
     pub(crate) sampled_since_ns: Option<u64>,
@@ -48,6 +51,7 @@ impl Frozen {
         out.write_all(&self.head)?;
         let mut features = Features::default();
         self.describe_compression(&mut features);
+        self.let_go.iter().for_each(|let_go| features.set_let_go(let_go));
         for (feature, content) in features.iter() {
             let mut record = Vec::new();
             if header_feature(&mut record, feature.0, content) {
@@ -108,6 +112,7 @@ impl Frozen {
         let (events, mut features) = pipe_head(&self.head);
         more.iter().for_each(|(feature, bytes)| features.set(feature, bytes.to_vec()));
         self.describe_compression(&mut features);
+        self.let_go.iter().for_each(|let_go| features.set_let_go(let_go));
         let mut writer = FileWriter::create(out, &events)?;
         self.write_records(|bytes| writer.append(bytes))?;
         writer.finish(&features)

@@ -28,6 +28,7 @@ mod piece;
 mod process;
 mod sampled;
 mod sideband;
+mod symbols;
 #[cfg(test)]
 mod tests;
 mod window;

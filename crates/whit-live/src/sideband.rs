@@ -2,14 +2,13 @@
 
 use crate::process::{Process, Record};
 use crate::sampled::Sampled;
+use crate::symbols::{KEPT_MAX, Symbols};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use whit_perfdata::event_table::EventTable;
 use whit_perfdata::record::{RawRecord, SideBand, Task, misc};
 use whit_types::TimestampNs;
 
-/// Kernel mappings, code of BPF programs, and cgroups that are kept, of each kind.
-const KEPT_MAX: usize = 1 << 16;
 /// The code was removed.
 const REMOVED: u16 = 1;
 
@@ -17,7 +16,7 @@ const REMOVED: u16 = 1;
 #[derive(Clone, Debug, Default)]
 pub struct Sideband {
     kernel: BTreeMap<u64, Record>,
-    symbols: BTreeMap<u64, Record>,
+    symbols: Symbols,
     cgroups: BTreeMap<u64, Record>,
     processes: FxHashMap<i32, Process>,
     /// The last record of settings by which a budget was kept.
@@ -38,12 +37,12 @@ impl Sideband {
             rest = behind;
         }
         records.sort_by_key(|(time, ..)| *time);
-        for (_, record, whole) in records {
-            self.take(record, whole);
+        for (time, record, whole) in records {
+            self.take(time, record, whole);
         }
     }
 
-    fn take(&mut self, record: RawRecord<'_>, whole: &[u8]) {
+    fn take(&mut self, time: TimestampNs, record: RawRecord<'_>, whole: &[u8]) {
         match SideBand::parse(record) {
             Some(SideBand::Mmap(mapping)) if mapping.pid.0 == -1 => {
                 self.dropped += keep(&mut self.kernel, mapping.start.0, whole);
@@ -66,10 +65,10 @@ impl Sideband {
                 }
             }
             Some(SideBand::Ksymbol { start, flags, .. }) if flags & REMOVED != 0 => {
-                self.symbols.remove(&start.0);
+                self.symbols.remove(start.0, time);
             }
             Some(SideBand::Ksymbol { start, .. }) => {
-                self.dropped += keep(&mut self.symbols, start.0, whole);
+                self.dropped += self.symbols.add(start.0, time, whole.into());
             }
             Some(SideBand::Budget(_)) => self.budget = Some(whole.into()),
             Some(SideBand::Function(function)) => {
@@ -95,6 +94,7 @@ impl Sideband {
 
     /// Forgets processes that have been gone for this time: the records of their ends may have been lost.
     pub fn retain(&mut self, now_ns: u64, gone_ns: u64, mut is_alive: impl FnMut(i32) -> bool) {
+        self.symbols.forget_ends();
         self.processes.retain(|pid, process| process.is_kept(now_ns, gone_ns, is_alive(*pid)));
     }
 
@@ -125,9 +125,9 @@ impl Sideband {
     }
 
     fn write(&self, out: &mut Vec<u8>, has_mappings: impl Fn(i32) -> bool) {
-        for records in [&self.kernel, &self.symbols, &self.cgroups] {
-            records.values().for_each(|record| out.extend_from_slice(record));
-        }
+        self.kernel.values().for_each(|record| out.extend_from_slice(record));
+        self.symbols.records().for_each(|record| out.extend_from_slice(record));
+        self.cgroups.values().for_each(|record| out.extend_from_slice(record));
         for (pid, process) in &self.processes {
             process.write_to(*pid, has_mappings(*pid), out);
         }

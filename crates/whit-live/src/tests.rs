@@ -318,7 +318,12 @@ fn wanted_records_that_go_are_counted_in_the_recording() {
     }
     let kept = window.bytes() as u64 / record;
     let written = written_since(&window, 0);
-    let (first, _) = RawRecord::split(&written).unwrap();
+    let (feature, written) = RawRecord::split(&written).unwrap();
+    let mut features = Features::default();
+    features.set(Feature::WHIT_LET_GO, feature.body[8..].to_vec());
+    let let_go = features.let_go().unwrap();
+    assert_eq!((let_go.records, let_go.until.0), (number - kept, number - kept));
+    let (first, _) = RawRecord::split(written).unwrap();
     assert_eq!(first.header.kind, record_type::LOST);
     assert_eq!(first.body[8..16], (number - kept).to_le_bytes());
     let lost = window.want_from(5 * SECOND);

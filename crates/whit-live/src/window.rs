@@ -12,6 +12,7 @@ use whit_perfdata::encode::RecordEncoder;
 use whit_perfdata::event_table::EventTable;
 use whit_perfdata::feature::EventDesc;
 use whit_perfdata::header::PIPE_HEADER_SIZE_BYTES;
+use whit_perfdata::let_go::LetGo;
 use whit_perfdata::reader::event_of_attr_record;
 use whit_perfdata::record::{HEADER_SIZE_BYTES, RawRecord, RecordHeader, record_type};
 use whit_perfdata::sample::SampleId;
@@ -282,6 +283,11 @@ impl Window {
         std::mem::take(&mut self.lost)
     }
 
+    /// Nobody will write records: those that go are no loss.
+    pub fn want_nothing(&mut self) {
+        (self.wanted_from_ns, self.lost) = (None, Lost::default());
+    }
+
     /// Forgets processes that are gone, and were gone at a call that is older than the window: no sample that is kept is
     /// one of theirs.
     pub fn prune(&mut self, is_alive: impl FnMut(i32) -> bool) {
@@ -305,6 +311,7 @@ impl Window {
     fn frozen(&self, older: usize) -> Frozen {
         Frozen {
             lost: Vec::new(),
+            let_go: None,
             sampled: None,
             sampled_since_ns: self.sampled_since_ns,
             head: self.head.clone(),
@@ -365,7 +372,9 @@ impl Window {
         let mut sampled = Sampled::default();
         self.pieces.iter().for_each(|piece| sampled.merge(&piece.parents));
         self.pieces.iter().skip(older).for_each(|piece| sampled.merge(&piece.sampled));
-        Frozen { lost, sampled: Some(sampled), ..self.frozen(older) }
+        let Lost { records, bytes, until } = self.lost;
+        let let_go = (!lost.is_empty()).then_some(LetGo { records, bytes, until });
+        Frozen { lost, let_go, sampled: Some(sampled), ..self.frozen(older) }
     }
 
     fn write_lost(&self, out: &mut Vec<u8>) {

@@ -63,6 +63,8 @@ impl Feature {
     pub const WHIT_NAMES: Feature = Feature(229);
     /// The event for which the last while of a longer recording was written.
     pub const WHIT_TRIGGER: Feature = Feature(231);
+    /// Records that a bound of memory took before they were written.
+    pub const WHIT_LET_GO: Feature = Feature(233);
 }
 
 /// An event as a recording describes it.

@@ -56,6 +56,7 @@ pub mod feature;
 pub mod header;
 pub mod interpreted;
 pub mod ledger;
+pub mod let_go;
 pub mod loss;
 pub mod mapped_file;
 pub mod names;

@@ -164,6 +164,7 @@ pub(crate) fn scan_warnings(recording: &Recording, prepared: &Prepared) -> Vec<W
     let scan = &prepared.scan;
     let mut warnings: Vec<_> = recording.warnings.iter().cloned().map(Warning::Recording).collect();
     warnings.extend(recording.features.dump_cause().map(Warning::DumpOf));
+    warnings.extend(recording.features.let_go().map(Warning::LetGo));
     warnings.extend(nobody_ran(recording));
     warnings.extend(scan.warnings.iter().cloned());
     warnings.extend(scan.orphan_samples.left_out().map(Warning::OrphanSamples));

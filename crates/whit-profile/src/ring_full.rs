@@ -8,6 +8,7 @@
 use rustc_hash::FxHashMap;
 use whit_perfdata::attr::SampleType;
 use whit_perfdata::event_table::EventTable;
+use whit_perfdata::let_go::LetGo;
 use whit_perfdata::loss::PausedTime;
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{RawRecord, SideBand, record_type};
@@ -61,6 +62,8 @@ pub(crate) struct RingTimes<'e> {
     identification: RingIdentification,
     rings: FxHashMap<CpuId, RingTime>,
     paused_ns: u64,
+    /// A LOST record like this stands for records that left no ring full.
+    let_go: Option<LetGo>,
 }
 
 /// One ring.
@@ -73,7 +76,13 @@ struct RingTime {
 
 impl<'e> RingTimes<'e> {
     pub(crate) fn new(events: &'e EventTable, identification: RingIdentification) -> RingTimes<'e> {
-        RingTimes { events, identification, rings: FxHashMap::default(), paused_ns: 0 }
+        let rings = FxHashMap::default();
+        RingTimes { events, identification, rings, paused_ns: 0, let_go: None }
+    }
+
+    /// Takes the LOST record that stands for these records for none of a ring.
+    pub(crate) fn apart_from(self, let_go: Option<LetGo>) -> RingTimes<'e> {
+        RingTimes { let_go, ..self }
     }
 
     /// Notes a record, in the order in which its ring holds it.
@@ -87,6 +96,9 @@ impl<'e> RingTimes<'e> {
             return;
         }
         let Some((cpu, time)) = self.place(record) else { return };
+        if kind == record_type::LOST && self.is_let_go(record, time) {
+            return;
+        }
         // Synthesized records of processes that existed before were in no ring.
         if time.0 == 0 || (self.rings.len() >= MAX_RINGS && !self.rings.contains_key(&cpu)) {
             return;
@@ -103,6 +115,14 @@ impl<'e> RingTimes<'e> {
             let paused_ns = if from.0 > 0 { ring.paused.add(from, time) } else { 0 };
             self.paused_ns = self.paused_ns.saturating_add(paused_ns);
         }
+    }
+
+    fn is_let_go(&self, record: RawRecord<'_>, time: TimestampNs) -> bool {
+        self.let_go.is_some_and(|let_go| {
+            let lost = SideBand::parse(record);
+            let_go.until == time
+                && matches!(lost, Some(SideBand::Lost { lost, .. }) if lost == let_go.records)
+        })
     }
 
     fn place(&self, record: RawRecord<'_>) -> Option<(CpuId, TimestampNs)> {
@@ -158,8 +178,16 @@ mod tests {
     }
 
     fn paused(identification: RingIdentification, bytes: &[u8]) -> (u64, u64) {
+        paused_apart_from(None, identification, bytes)
+    }
+
+    fn paused_apart_from(
+        let_go: Option<LetGo>,
+        identification: RingIdentification,
+        bytes: &[u8],
+    ) -> (u64, u64) {
         let events = events();
-        let mut times = RingTimes::new(&events, identification);
+        let mut times = RingTimes::new(&events, identification).apart_from(let_go);
         let mut rest = bytes;
         while let Some((record, tail)) = RawRecord::split(rest) {
             times.see(record);
@@ -178,6 +206,21 @@ mod tests {
         assert_eq!(paused(RingIdentification::ByCpu, &bytes), ((400 - 100) + (395 - 390), 2));
         assert_eq!(paused(RingIdentification::No, &bytes), (0, 0));
         assert_eq!(paused(RingIdentification::Measured, &bytes), (0, 0));
+    }
+
+    #[test]
+    fn records_that_a_bound_took_left_no_ring_full() {
+        let mut bytes = Vec::new();
+        sample(&mut bytes, 100, 0);
+        lost(&mut bytes, 400, 0);
+        sample(&mut bytes, 410, 0);
+        lost(&mut bytes, 500, 0);
+        let let_go = |records, until| Some(LetGo { records, bytes: 9, until: TimestampNs(until) });
+        let by_cpu = |let_go| paused_apart_from(let_go, RingIdentification::ByCpu, &bytes).0;
+        assert_eq!(by_cpu(None), (400 - 100) + (500 - 410));
+        assert_eq!(by_cpu(let_go(5, 400)), 500 - 410);
+        // Another record of losses is the kernel's.
+        assert_eq!((by_cpu(let_go(6, 400)), by_cpu(let_go(5, 401))), (390, 390));
     }
 
     #[test]

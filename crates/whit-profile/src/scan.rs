@@ -95,6 +95,7 @@ pub(crate) fn scan(
     let workers = threads.min(recording.streams.len()).max(1);
     let threads_per_stream = threads.div_ceil(workers);
     let identification = RingIdentification::of(recording, events);
+    let let_go = recording.features.let_go();
     let overwritten: Vec<bool> =
         recording.events.iter().map(|e| e.attr.has(AttrFlags::WRITE_BACKWARD)).collect();
     let ring_losses = || {
@@ -114,6 +115,7 @@ pub(crate) fn scan(
             let mut scanner =
                 StreamScanner::new(events, stream, block_times, identification, index == 0);
             scanner.ring_losses = ring_losses();
+            scanner.ring_times = RingTimes::new(events, identification).apart_from(let_go);
             scanner.first_seen.clone_from(&first_seen);
             scanner.awaited_chains = awaited_chains();
             scanner.census = census.then(Census::default);

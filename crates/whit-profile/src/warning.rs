@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 pub use whit_perfdata::budget_history::Reduction;
 use whit_perfdata::dump_cause::DumpCause;
+use whit_perfdata::let_go::LetGo;
 pub use whit_perfdata::names::NamesDefect;
 use whit_perfdata::reader::RecordingDefect;
 use whit_perfdata::stream::{Missing, StreamError};
@@ -45,6 +46,8 @@ pub enum Warning {
     Reduced(Reduction),
     /// The recording is the last while of a longer one, written for an event.
     DumpOf(DumpCause),
+    /// A bound of memory took records before they were written.
+    LetGo(LetGo),
     /// No recorded thread ran while it was recorded.
     NobodyRan {
         /// Recorded threads.

@@ -39,6 +39,7 @@ pub mod limit;
 pub mod locale;
 mod mapped_file;
 pub mod maps;
+pub mod memory;
 mod overflow_signal;
 mod perf_event;
 pub mod pidfd;

@@ -5,7 +5,7 @@ use std::io;
 use std::ops::Deref;
 use std::path::Path;
 
-use memmap2::{Advice, Mmap};
+use memmap2::{Advice, Mmap, UncheckedAdvice};
 
 /// A file's bytes, mapped read-only and private. Derefs to `[u8]`.
 ///
@@ -41,6 +41,13 @@ impl MappedFile {
     pub fn advise_sequential(&self) -> io::Result<()> {
         self.map.as_ref().map_or(Ok(()), |map| map.advise(Advice::Sequential))
     }
+
+    /// Takes the pages that were read out of this process's memory. They are read again where they are looked at.
+    pub fn forget_pages(&self) -> io::Result<()> {
+        let Some(map) = &self.map else { return Ok(()) };
+        // SAFETY: nothing is ever written through the mapping, so that its bytes are those of the file before and after.
+        unsafe { map.unchecked_advise(UncheckedAdvice::DontNeed) }
+    }
 }
 
 impl Deref for MappedFile {
@@ -70,5 +77,20 @@ mod tests {
         let map = MappedFile::map(&file).unwrap();
         map.advise_sequential().unwrap();
         assert_eq!(&map[..], b"PERFILE2");
+    }
+
+    #[test]
+    fn forgotten_pages_take_no_memory_and_are_read_again() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(32 << 20).unwrap();
+        let map = MappedFile::map(&file).unwrap();
+        let own = std::process::id();
+        let read = || assert!(map.iter().step_by(4096).all(|byte| *byte == 0));
+        read();
+        let before = crate::usage::resident_bytes_of(own);
+        map.forget_pages().unwrap();
+        let after = crate::usage::resident_bytes_of(own);
+        assert!(after + (24 << 20) < before, "{before} {after}");
+        read();
     }
 }

@@ -3,7 +3,7 @@
 //! A [`TableStore`] answers with the [`UnwindTable`] of an ELF file. Tables that took work are kept
 //! below the cache directory, so that the next recording reads them back. Their key is the build id
 //! or, for a file without one, its place and the time of its last change. The store is shared by
-//! threads; each file is worked on by the one that asks, without a lock.
+//! threads; each file is worked on by the one that asks. Large ones wait for each other ([`WORK_MEMORY_MAX_BYTES`]).
 //!
 //! ```
 //! use std::path::Path;
@@ -35,6 +35,7 @@
 #![forbid(unsafe_code)]
 
 mod cache;
+mod work_memory;
 
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -45,6 +46,8 @@ use whit_elf::ElfImage;
 use whit_types::{FileStamp, Svma};
 use whit_unwind::ModuleUnwindInfo;
 use whit_unwind::table::{NoTable, UnwindTable};
+pub use work_memory::WORK_MEMORY_MAX_BYTES;
+use work_memory::WorkMemory;
 
 /// Where a table came from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -79,12 +82,13 @@ impl FileVersion {
 #[derive(Debug, Default)]
 pub struct TableStore {
     cache: Option<Cache>,
+    memory: WorkMemory,
 }
 
 impl TableStore {
     /// Keeps tables in `directory`, which is made when the first one is written; `None` keeps none.
     pub fn new(directory: Option<PathBuf>) -> TableStore {
-        TableStore { cache: directory.map(Cache::new) }
+        TableStore { cache: directory.map(Cache::new), memory: WorkMemory::default() }
     }
 
     /// The table of a binary. A file without a build id is cached if `version` says which it is, looked at before
@@ -111,6 +115,7 @@ impl TableStore {
             None => settled.map(|version| cache::key_of_version(&version, lengths)),
         };
         let place = self.cache.as_ref().zip(key);
+        let _memory = self.memory.take(lengths.iter().sum());
         if let Some(table) = place.as_ref().and_then(|(cache, key)| cache.read(key)) {
             return Ok((table, Origin::Cached));
         }

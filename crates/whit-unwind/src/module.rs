@@ -55,6 +55,11 @@ pub struct StackSwitches {
 }
 
 impl StackSwitches {
+    /// Whether no code changes stacks.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.kept_frame.is_empty() && self.outermost.is_empty()
+    }
+
     /// The rule of an address, and where it ends; else where the next one begins.
     pub(crate) fn at(&self, svma: u64) -> (Option<StackSwitch>, u64) {
         let lists =

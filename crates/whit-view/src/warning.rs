@@ -1,8 +1,9 @@
 //! The wording of warnings, one line each.
 
-use crate::units::date;
+use crate::units::{bytes, counted, date};
 use whit_perfdata::dump_cause::DumpCause;
 use whit_perfdata::ledger::nobody_ran_text;
+use whit_perfdata::let_go::LetGo;
 use whit_perfdata::stream::Missing;
 use whit_profile::warning::{LeftOut, NotFetched, Warning};
 use whit_types::OutsideText;
@@ -29,6 +30,7 @@ fn line(warning: &Warning) -> String {
         ),
         Warning::Reduced(reduction) => reduction.to_string(),
         Warning::DumpOf(cause) => dump_of(cause),
+        Warning::LetGo(let_go) => let_go_of(let_go),
         Warning::NobodyRan { threads, has_stacks } => nobody_ran_text(*threads, "PID", *has_stacks),
         Warning::OrphanSamples(left_out) => {
             skipped("samples that belong to no event of the recording", left_out)
@@ -203,6 +205,14 @@ fn dump_of(cause: &DumpCause) -> String {
     )
 }
 
+fn let_go_of(let_go: &LetGo) -> String {
+    format!(
+        "missing at the beginning: {} ({}), more than whit watch keeps of a window (window-bytes). No ring was full there",
+        counted(let_go.records, "record"),
+        bytes(let_go.bytes)
+    )
+}
+
 fn not_fetched(reason: &NotFetched) -> String {
     match reason {
         NotFetched::NoProgram { path } => format!(
@@ -260,6 +270,14 @@ mod tests {
         cause.covered_ns = 4_000_000_000;
         let short = text(&Warning::DumpOf(cause));
         assert!(short.contains("the last 4.0 s, of 10.0 s that were wanted, of a"), "{short}");
+    }
+
+    #[test]
+    fn records_that_a_bound_took_name_the_keys() {
+        let let_go = LetGo { records: 1, bytes: 2048, until: whit_types::TimestampNs(7) };
+        let said = text(&Warning::LetGo(let_go));
+        assert!(said.starts_with("missing at the beginning: 1 record (2.0 KiB), "), "{said}");
+        assert!(said.contains("(window-bytes)"), "{said}");
     }
 
     #[test]

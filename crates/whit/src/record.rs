@@ -386,6 +386,8 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8> {
     if args.lists_registers() {
         return list_registers();
     }
+    // Unwind tables are made from buffers of many megabytes.
+    whit_sys::memory::return_large_buffers();
     if let Some(pairs) = args.measure_overhead {
         return overhead::measure(&args.command, pairs, args.quiet);
     }

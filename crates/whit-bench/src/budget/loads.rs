@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use crate::load::EXECS;
+
 /// The workloads that are needed.
 pub const WORKLOADS: [&str; 5] = ["pingpong", "spawn", "threads", "matrix", "yield"];
 /// A line of the script that says when a phase begins, in seconds since the machine did.
@@ -22,10 +24,7 @@ pub(super) const PHASES: [Phase; 7] = [
         line: "timeout S DIR/pingpong --iterations 1000000000 --threads 4 >/dev/null",
     },
     Phase { name: "idle again", line: "sleep S" },
-    Phase {
-        name: "execs",
-        line: "for n in 1 2; do timeout S sh -c 'while :; do /bin/true; done' & done; wait",
-    },
+    Phase { name: "execs", line: "for n in 1 2; do timeout S sh -c 'EXECS' & done; wait" },
     Phase { name: "idle after the execs", line: "sleep S" },
     Phase {
         name: "500 threads",
@@ -40,7 +39,7 @@ pub(super) fn script(workloads: &Path, seconds: u32) -> String {
     let lines = PHASES.iter().map(|phase| {
         let words = phase.line.split(' ').map(|word| match word {
             "S" => seconds.clone(),
-            word => word.replace("DIR", &folder),
+            word => word.replace("DIR", &folder).replace("EXECS", EXECS),
         });
         let line = words.collect::<Vec<_>>().join(" ");
         format!("read -r now rest </proc/uptime; echo \"{MARK}$now\"; {line}\n")

@@ -215,6 +215,8 @@ pub struct StackOptions {
     pub off_cpu_period_ns: u64,
     /// CPUs that the machine may have.
     pub cpus: usize,
+    /// Bytes that tables may take, up to [`TABLE_MEMORY_MAX_BYTES`].
+    pub table_bytes: usize,
     /// Size of each CPU's channel: about 32 bytes for a waiting switch. 0 if switches are not recorded.
     pub channel_bytes: usize,
 }
@@ -273,7 +275,7 @@ impl Stacks {
         Ok(Stacks {
             program,
             channels,
-            tables: tables::Tables::default(),
+            tables: tables::Tables::within(options.table_bytes),
             interpreters: 0,
             runs: Runs::new(MAPPINGS_MAX),
             processes: HashMap::new(),

@@ -2,7 +2,7 @@
 
 use libbpf_rs::MapHandle;
 
-use super::layout::{self, CHUNK_WORDS, CHUNKS_MAX, RULES_MAX, TABLES_MAX};
+use super::layout::{self, CHUNK_WORDS, CHUNKS_MAX, RULES_MAX, TABLE_MEMORY_MAX_BYTES, TABLES_MAX};
 use super::program::Program;
 use super::{InterpreterNumber, TableNumber};
 use crate::error::BpfError;
@@ -28,8 +28,10 @@ pub struct TableParts<'a> {
 }
 
 /// The tables in the kernel.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Tables {
+    /// Words that all tables may have.
+    words_max: usize,
     tables: usize,
     rules: usize,
     words: usize,
@@ -39,6 +41,13 @@ pub(super) struct Tables {
 }
 
 impl Tables {
+    /// With room for so many bytes, up to [`TABLE_MEMORY_MAX_BYTES`].
+    pub(super) fn within(bytes: usize) -> Tables {
+        let words_max = bytes.min(TABLE_MEMORY_MAX_BYTES) / 4;
+        let (last, chunks) = (Vec::new(), Vec::new());
+        Tables { words_max, tables: 0, rules: 0, words: 0, last, chunks }
+    }
+
     pub(super) fn bytes(&self) -> usize {
         self.words * 4
     }
@@ -53,7 +62,7 @@ impl Tables {
             true => Ok(()),
             false => Err(BpfError::Room { what, wanted, room }),
         };
-        check("words of unwind tables", self.words + words, CHUNKS_MAX * CHUNK_WORDS)?;
+        check("words of unwind tables", self.words + words, self.words_max)?;
         check("unwind tables", FIRST_TABLE + self.tables + 1, TABLES_MAX)?;
         check("rules of unwind tables", self.rules + parts.rules.len(), RULES_MAX)?;
         self.grow(program, self.words + words)?;
@@ -120,7 +129,6 @@ fn chunks_wanted(have: usize, words: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stacks::TABLE_MEMORY_MAX_BYTES;
 
     #[test]
     fn chunks_are_made_together_and_are_enough() {

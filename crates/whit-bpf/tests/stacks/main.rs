@@ -11,7 +11,7 @@ use std::time::Instant;
 use whit_bpf::stacks::channel::{Channel, Loss, Record};
 use whit_bpf::stacks::{
     BLOCKED_THREADS_MAX, Blocked, CgroupHierarchy, ChosenBy, Counts, FRAMES_MAX, Mapping,
-    ProgramKind, StackOptions, Stacks, StopReason, TableNumber, lacking,
+    ProgramKind, StackOptions, Stacks, StopReason, TABLE_MEMORY_MAX_BYTES, TableNumber, lacking,
 };
 use whit_testing::wait::{Load, wait_until};
 
@@ -36,6 +36,7 @@ fn options(memo: bool, all: bool) -> StackOptions {
         wakes: all,
         cpus: 1,
         off_cpu_period_ns: 0,
+        table_bytes: TABLE_MEMORY_MAX_BYTES,
         channel_bytes: 1 << 20,
     }
 }

@@ -20,11 +20,32 @@ type RuleId = u32;
 const UNCOVERED: RuleId = 0;
 
 /// A rule for a range of addresses.
+///
+/// The largest binaries have millions, so each is small. Code of more than 4 GiB is more than any table spans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Span {
     start: u64,
-    end: u64,
+    length: u32,
     rule: RuleId,
+}
+
+impl Span {
+    /// `None` for more code than a table may span.
+    fn new(range: Range<u64>, rule: RuleId) -> Option<Span> {
+        let length = u32::try_from(range.end - range.start).ok()?;
+        Some(Span { start: range.start, length, rule })
+    }
+
+    fn end(&self) -> u64 {
+        self.start + u64::from(self.length)
+    }
+
+    /// The part of it in a range that overlaps it.
+    fn within(&self, range: &Range<u64>) -> Span {
+        let (start, end) = (self.start.max(range.start), self.end().min(range.end));
+        // It is no longer than the whole.
+        Span { start, length: end.saturating_sub(start) as u32, rule: self.rule }
+    }
 }
 
 pub(super) fn build(
@@ -43,12 +64,12 @@ pub(super) fn build_within(
     let mut code: Vec<_> = code.iter().map(|range| range.start.0..range.end.0).collect();
     code.retain(|range| range.start < range.end);
     code.sort_unstable_by_key(|range| range.start);
-    let mut collector = Collector::new(work_max_bytes);
+    let mut collector = Collector::new(code, work_max_bytes);
     let mut spans: Vec<Span> = Vec::new();
     let mut context = UnwindContext::new();
     for table in module.tables() {
         table.for_each_row(&mut context, &mut collector);
-        let found = within(std::mem::take(&mut collector.spans), &code);
+        let found = collector.take();
         spans = if spans.is_empty() { found } else { fill_gaps(spans, &found) };
     }
     spans = with_switches(spans, module.stack_switches(), &mut collector);
@@ -59,14 +80,18 @@ pub(super) fn build_within(
         return Err(NoTable::NoUnwindInfo);
     };
     let start = first.start - first.start % BUCKET_BYTES;
-    if last.end - start > SPAN_MAX_BYTES {
+    if last.end() - start > SPAN_MAX_BYTES {
         return Err(NoTable::TooLarge);
     }
     lay_out(start, &spans, collector.rules)
 }
 
-/// Takes rows in and interns their rules.
+/// Takes rows in, as far as they lie in code, and interns their rules.
 struct Collector {
+    /// Ascending.
+    code: Vec<Range<u64>>,
+    /// The first range of code that the next row may lie in.
+    at: usize,
     spans: Vec<Span>,
     rules: Vec<CompactRule>,
     ids: HashMap<CompactRule, RuleId>,
@@ -76,9 +101,11 @@ struct Collector {
 }
 
 impl Collector {
-    fn new(work_max_bytes: usize) -> Collector {
+    fn new(code: Vec<Range<u64>>, work_max_bytes: usize) -> Collector {
         let ids = HashMap::from([(CompactRule::UNCOVERED, UNCOVERED)]);
         Collector {
+            code,
+            at: 0,
             spans: Vec::new(),
             rules: vec![CompactRule::UNCOVERED],
             ids,
@@ -100,6 +127,46 @@ impl Collector {
         self.ids.insert(rule, id);
         Some(id)
     }
+
+    /// The spans of one section.
+    fn take(&mut self) -> Vec<Span> {
+        self.at = 0;
+        std::mem::take(&mut self.spans)
+    }
+
+    /// Adds the parts of a row that lie in code. Rows ascend; the part that overlaps backwards is left out.
+    fn put(&mut self, row: Range<u64>, rule: RuleId) {
+        let mut start = self.spans.last().map_or(row.start, |last| row.start.max(last.end()));
+        while start < row.end
+            && let Some(code) = self.code.get(self.at)
+        {
+            if code.end <= start {
+                self.at += 1;
+                continue;
+            }
+            let (from, to) = (start.max(code.start), row.end.min(code.end));
+            if from >= to {
+                break;
+            }
+            self.push(from..to, rule);
+            start = to;
+        }
+    }
+
+    fn push(&mut self, part: Range<u64>, rule: RuleId) {
+        // Rows that differ in other registers alone are one here.
+        if let Some(last) = self.spans.last_mut()
+            && (last.end(), last.rule) == (part.start, rule)
+            && let Some(joined) = Span::new(last.start..part.end, rule)
+        {
+            *last = joined;
+            return;
+        }
+        match Span::new(part, rule) {
+            Some(span) if self.spans.len() < ROWS_MAX => self.spans.push(span),
+            _ => self.is_full = true,
+        }
+    }
 }
 
 impl RowSink for Collector {
@@ -118,40 +185,10 @@ impl RowSink for Collector {
     ) {
         let rule = CompactRule::from_row(section, fde, row);
         match self.id(rule) {
-            Some(rule) if self.spans.len() < ROWS_MAX => {
-                // Rows that differ in other registers alone are one here.
-                match self.spans.last_mut() {
-                    Some(last) if last.end == range.start && last.rule == rule => {
-                        last.end = range.end;
-                    }
-                    _ => self.spans.push(Span { start: range.start, end: range.end, rule }),
-                }
-            }
-            _ => self.is_full = true,
+            Some(rule) => self.put(range, rule),
+            None => self.is_full = true,
         }
     }
-}
-
-/// The parts of `spans` that lie in `code`. Both ascend; what overlaps backwards is left out.
-fn within(spans: Vec<Span>, code: &[Range<u64>]) -> Vec<Span> {
-    let mut out: Vec<Span> = Vec::with_capacity(spans.len());
-    let mut at = 0;
-    for span in spans {
-        let mut start = out.last().map_or(span.start, |last| span.start.max(last.end));
-        while start < span.end && at < code.len() {
-            if code[at].end <= start {
-                at += 1;
-                continue;
-            }
-            let (from, to) = (start.max(code[at].start), span.end.min(code[at].end));
-            if from >= to {
-                break;
-            }
-            out.push(Span { start: from, end: to, rule: span.rule });
-            start = to;
-        }
-    }
-    out
 }
 
 /// The spans, with the rules of code that changes stacks in place of the entries' rules.
@@ -160,12 +197,15 @@ fn with_switches(
     switches: &StackSwitches,
     collector: &mut Collector,
 ) -> Vec<Span> {
+    if switches.is_empty() {
+        return spans;
+    }
     let mut out = Vec::with_capacity(spans.len());
     for span in spans {
         let mut start = span.start;
-        while start < span.end {
+        while start < span.end() {
             let (switch, until) = switches.at(start);
-            let end = until.min(span.end);
+            let end = until.min(span.end());
             let rule = match switch.map(|switch| collector.id(CompactRule::of_switch(switch))) {
                 None => span.rule,
                 Some(Some(rule)) => rule,
@@ -174,7 +214,7 @@ fn with_switches(
                     return Vec::new();
                 }
             };
-            out.push(Span { start, end, rule });
+            out.push(Span { rule, ..span.within(&(start..end)) });
             start = end;
         }
     }
@@ -190,12 +230,12 @@ fn fill_gaps(first: Vec<Span>, second: &[Span]) -> Vec<Span> {
             if span.start >= gap.end {
                 break;
             }
-            let (start, end) = (span.start.max(gap.start), span.end.min(gap.end));
-            if start < end {
-                out.push(Span { start, end, rule: span.rule });
+            let part = span.within(&gap);
+            if part.length > 0 {
+                out.push(part);
             }
-            if span.end > gap.end {
-                span.start = gap.end;
+            if span.end() > gap.end {
+                *span = span.within(&(gap.end..u64::MAX));
                 break;
             }
             rest.next();
@@ -204,7 +244,7 @@ fn fill_gaps(first: Vec<Span>, second: &[Span]) -> Vec<Span> {
     let mut from = 0;
     for span in first {
         put(&mut out, from..span.start);
-        from = span.end;
+        from = span.end();
         out.push(span);
     }
     put(&mut out, from..u64::MAX);
@@ -220,7 +260,7 @@ fn lay_out(start: u64, spans: &[Span], rules: Vec<CompactRule>) -> Result<Unwind
             layout.begin(covered_to, UNCOVERED);
         }
         layout.begin(span.start, span.rule);
-        covered_to = span.end;
+        covered_to = span.end();
     }
     layout.begin(covered_to, UNCOVERED);
     if layout.rows.len() > ROWS_MAX {

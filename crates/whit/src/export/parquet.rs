@@ -118,7 +118,7 @@ fn tell(root: &Path, path: &str, host: Option<&str>, outcome: &Outcome) -> Resul
         Outcome::Present { id, path: present } => output::line(format_args!(
             "[ whit export: {path} is in {root} already, as recording {id} ({present}); nothing was written ]"
         ))?,
-        Outcome::Written(Exported { id, samples, sample_bytes, bytes, clock_ahead }) => {
+        Outcome::Written(Exported { id, samples, sample_bytes, bytes, clock_ahead, .. }) => {
             if let Some(ahead) = clock_ahead {
                 message::warning(format_args!(
                     "{path}: its last record is {} minutes in the future of this machine: the clocks differ. Times of day of \

@@ -1,0 +1,91 @@
+//! The figures of one process, by `/proc`.
+
+use std::fs;
+
+use serde::Serialize;
+use whit_sys::usage::{cpu_time_ns_of, resident_bytes_of};
+
+/// Figures so far.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Reading {
+    pub(super) cpu_ns: u64,
+    /// Times that a thread waited and was woken.
+    pub(super) wake_ups: u64,
+    pub(super) resident_bytes: u64,
+    pub(super) peak_bytes: u64,
+}
+
+/// The cost of a process over some time.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
+pub struct ProcessCost {
+    /// CPU time, in percent of one CPU.
+    pub cpu_percent: f64,
+    /// Times that a thread of it waited and was woken.
+    pub wake_ups_an_hour: f64,
+    /// Resident memory at the end.
+    pub resident_bytes: u64,
+    /// The most resident memory since its beginning.
+    pub peak_bytes: u64,
+}
+
+impl Reading {
+    /// Zero where the process is gone.
+    pub(super) fn of(process: u32) -> Reading {
+        let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+        let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+        let texts = threads.filter_map(|it| fs::read_to_string(it.path().join("status")).ok());
+        Reading {
+            cpu_ns: cpu_time_ns_of(process),
+            wake_ups: texts.filter_map(|text| field(&text, "voluntary_ctxt_switches")).sum(),
+            resident_bytes: resident_bytes_of(process),
+            peak_bytes: field(&status, "VmHWM").unwrap_or(0) << 10,
+        }
+    }
+
+    /// The cost from an earlier reading to this one.
+    pub(super) fn since(&self, before: &Reading, seconds: f64) -> ProcessCost {
+        let per_second = |before: u64, now: u64| now.saturating_sub(before) as f64 / seconds;
+        ProcessCost {
+            cpu_percent: 100.0 * per_second(before.cpu_ns, self.cpu_ns) / 1e9,
+            wake_ups_an_hour: 3600.0 * per_second(before.wake_ups, self.wake_ups),
+            resident_bytes: self.resident_bytes,
+            peak_bytes: self.peak_bytes,
+        }
+    }
+}
+
+/// The number of a line of a process's status.
+fn field(text: &str, name: &str) -> Option<u64> {
+    let mut lines = text.lines().filter_map(|line| line.split_once(':'));
+    lines.find(|(key, _)| *key == name)?.1.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn waits_time_and_memory_are_those_of_this_process() {
+        let own = std::process::id();
+        let (begin, before) = (Instant::now(), Reading::of(own));
+        assert!(before.peak_bytes >= 1 << 20 && before.resident_bytes > 0, "{before:?}");
+        for _ in 0..20 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let work = Instant::now();
+        while work.elapsed() < Duration::from_millis(50) {}
+        let now = Reading::of(own);
+        assert!(now.wake_ups >= before.wake_ups + 20, "{before:?} {now:?}");
+        let cost = now.since(&before, begin.elapsed().as_secs_f64());
+        assert!(cost.cpu_percent > 1.0 && cost.wake_ups_an_hour > 3600.0, "{cost:?}");
+        assert_eq!(Reading::of(u32::MAX), Reading::default());
+    }
+
+    #[test]
+    fn a_field_is_found_by_its_whole_name() {
+        let text = "nonvoluntary_ctxt_switches:\t7\nvoluntary_ctxt_switches:\t5\nVmHWM:\t 12 kB\n";
+        assert_eq!(field(text, "voluntary_ctxt_switches"), Some(5));
+        assert_eq!((field(text, "VmHWM"), field(text, "Vm")), (Some(12), None));
+    }
+}

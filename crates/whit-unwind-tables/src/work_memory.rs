@@ -1,0 +1,74 @@
+//! A bound for the memory of tables that are being made: large ones wait for each other.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Memory of all tables that are made at a time. One that needs more is made alone.
+pub const WORK_MEMORY_MAX_BYTES: usize = 48 << 20;
+/// Making a table takes so many times the size of the sections that it comes from: rows while they are collected, the
+/// table, and its form on disk. The largest binaries were measured at 4.
+const WORK_PER_SECTION_BYTE: usize = 5;
+
+/// The memory that is in use.
+#[derive(Debug, Default)]
+pub(crate) struct WorkMemory {
+    taken_bytes: Mutex<usize>,
+    given_back: Condvar,
+}
+
+impl WorkMemory {
+    /// Waits until there is room for a table from sections of this size.
+    pub(crate) fn take(&self, sections_bytes: usize) -> Taken<'_> {
+        let bytes = sections_bytes.saturating_mul(WORK_PER_SECTION_BYTE).min(WORK_MEMORY_MAX_BYTES);
+        let has_no_room = |taken: &mut usize| *taken + bytes > WORK_MEMORY_MAX_BYTES;
+        let waited = self.given_back.wait_while(self.lock(), has_no_room);
+        *waited.unwrap_or_else(PoisonError::into_inner) += bytes;
+        Taken { memory: self, bytes }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, usize> {
+        self.taken_bytes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Memory until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Taken<'a> {
+    memory: &'a WorkMemory,
+    bytes: usize,
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        *self.memory.lock() -= self.bytes;
+        self.memory.given_back.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Duration;
+
+    #[test]
+    fn small_tables_are_made_beside_each_other_and_a_large_one_alone() {
+        let memory = WorkMemory::default();
+        let small = (memory.take(1000), memory.take(1000));
+        let is_begun = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let _large = memory.take(usize::MAX);
+                is_begun.store(true, Ordering::SeqCst);
+                assert_eq!(*memory.lock(), WORK_MEMORY_MAX_BYTES);
+            });
+            std::thread::sleep(Duration::from_millis(50));
+            assert!(!is_begun.load(Ordering::SeqCst));
+            drop(small.0);
+            std::thread::sleep(Duration::from_millis(50));
+            assert!(!is_begun.load(Ordering::SeqCst));
+            drop(small.1);
+        });
+        assert!(is_begun.load(Ordering::SeqCst));
+        assert_eq!(*memory.lock(), 0);
+    }
+}
