@@ -213,9 +213,13 @@ fn functions_of_the_kernel_have_names_elsewhere_and_the_reason_for_no_code() {
         let here = view(&original, &script);
         assert!(here.contains("read_zero"), "{here}");
         assert_eq!(here, elsewhere.view(&archive, &script));
-        let annotated = elsewhere.view(&archive, &["annotate", "--stdio", "read_zero"]);
-        assert!(annotated.contains("no instructions of read_zero"), "{annotated}");
-        assert!(annotated.contains("--vmlinux FILE"), "{annotated}");
+        let mut annotate = elsewhere.whit();
+        let annotate = annotate.args(["annotate", "--stdio", "read_zero", "-i"]).arg(&archive);
+        let annotated = annotate.output().expect("run whit");
+        let said = String::from_utf8_lossy(&annotated.stderr).into_owned();
+        assert_eq!(annotated.status.code(), Some(1), "{said}");
+        assert!(said.contains("read_zero are not at hand"), "{said}");
+        assert!(said.contains("--vmlinux FILE"), "{said}");
         Ok(())
     });
 }
