@@ -2,6 +2,7 @@
 //!
 //! A [`Session`] has the recordings, the views of `sql/*.sql`, and the functions `percentile`, `sqrt`, `interval_intersect`
 //! and `summary_tree`. [`run`] runs statements and writes their rows in an [`OutputForm`]; [`shell`] asks for them.
+//! [`Session::profiles`] makes profiles of the recordings of a [`Selection`].
 //!
 //! ```
 //! use std::path::Path;
@@ -42,6 +43,8 @@ mod names;
 mod output;
 mod percentile;
 mod plan;
+mod profiles;
+mod selection;
 mod session;
 pub mod shell;
 mod square_root;
@@ -52,5 +55,6 @@ mod virtual_table;
 pub use error::QueryError;
 pub use names::Names;
 pub use output::OutputForm;
+pub use selection::{Selection, SelectionError};
 pub use session::{Interrupter, MIN_MEMORY_BYTES, Options, Session, run};
 pub use views::{VIEWS, View};

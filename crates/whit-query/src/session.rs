@@ -112,7 +112,11 @@ impl Session {
         QueryError::wrong(error, sql, &self.names(), self.options.memory_bytes)
     }
 
-    fn error(&self, error: &rusqlite::Error, sql: &str) -> QueryError {
+    pub(crate) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    pub(crate) fn error(&self, error: &rusqlite::Error, sql: &str) -> QueryError {
         if self.store.cancel().is_cancelled() {
             return QueryError::Interrupted;
         }

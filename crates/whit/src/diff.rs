@@ -1,5 +1,7 @@
 //! `whit diff`.
 
+pub(crate) mod dataset;
+
 use crate::completion;
 use crate::failure::{bail_usage, usage};
 use crate::heading;
@@ -30,7 +32,7 @@ const MAX_NAMES: usize = 5;
 #[derive(clap::Args, Debug)]
 pub(crate) struct DiffArgs {
     /// Recording before and recording after; with '--', all recordings before [default: perf.data.old
-    /// and perf.data]
+    /// and perf.data]. With --dataset, selections such as host=web1,build=4f2a
     #[arg(value_name = "BEFORE")]
     before: Vec<PathBuf>,
     /// Recordings after
@@ -55,6 +57,10 @@ pub(crate) struct DiffArgs {
     /// Omit functions that do not differ and lie below this share
     #[arg(long, value_name = "PERCENT", default_value = "0.5", value_parser = percent, help_heading = heading::ROWS)]
     percent_limit: f64,
+    /// Compare parts of this dataset of `whit export --parquet`: samples by host, build (first digits of a
+    /// build id), unit, pod, container, from and to (times in UTC)
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = dataset::CONFLICTS, help_heading = heading::FILTER)]
+    dataset: Option<PathBuf>,
     /// Use only samples of these commands
     #[arg(short, long, value_name = "NAME,..", value_delimiter = ',', help_heading = heading::FILTER,
           add = completion::comms())]
@@ -94,34 +100,43 @@ fn percent(text: &str) -> Result<f64, &'static str> {
 
 /// Runs `whit diff`.
 pub(crate) fn run(args: &DiffArgs) -> Result<u8> {
+    if args.dataset.is_some() {
+        return dataset::start();
+    }
     let sides = <[_; 2]>::from(args.sides()?);
     let options = args.options()?;
     args.html.as_deref().map_or(Ok(()), page::check)?;
     let load = |paths: &Vec<PathBuf>| -> Result<Vec<Loaded>> {
         paths.iter().map(|path| args.load(path, &options)).collect()
     };
-    let [before, after] = [load(&sides[0])?, load(&sides[1])?].map(unzip);
-    let diff = diff::diff(&before.0, &after.0, &options.per)?;
-    if let Some(path) = &args.html {
-        page::write_comparison([before.1, after.1], &diff, &options.filters, path)?;
-        if !args.json {
-            page::tell(path)?;
-            return Ok(args.judge(&diff));
-        }
-    }
-    let mut out = args.width.fit(args.terminal.output(), !args.json);
-    if args.json {
-        diff::write_json(&mut out, &diff)?;
-        writeln!(out)?;
-    } else {
-        let options = DiffTextOptions { percent_limit: args.percent_limit, quiet: args.quiet };
-        diff::write_text(&mut out, &diff, &options)?;
-    }
-    out.flush()?;
-    Ok(args.judge(&diff))
+    args.show([load(&sides[0])?, load(&sides[1])?], &options)
 }
 
 impl DiffArgs {
+    /// Compares, and prints the result.
+    fn show(&self, sides: [Vec<Loaded>; 2], options: &DiffOptions) -> Result<u8> {
+        let args = self;
+        let [before, after] = sides.map(unzip);
+        let diff = diff::diff(&before.0, &after.0, &options.per)?;
+        if let Some(path) = &args.html {
+            page::write_comparison([before.1, after.1], &diff, &options.filters, path)?;
+            if !args.json {
+                page::tell(path)?;
+                return Ok(args.judge(&diff));
+            }
+        }
+        let mut out = args.width.fit(args.terminal.output(), !args.json);
+        if args.json {
+            diff::write_json(&mut out, &diff)?;
+            writeln!(out)?;
+        } else {
+            let options = DiffTextOptions { percent_limit: args.percent_limit, quiet: args.quiet };
+            diff::write_text(&mut out, &diff, &options)?;
+        }
+        out.flush()?;
+        Ok(args.judge(&diff))
+    }
+
     fn sides(&self) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
         match (&self.before[..], &self.after[..]) {
             ([], []) => Ok((vec![DEFAULT_FILES[0].into()], vec![DEFAULT_FILES[1].into()])),

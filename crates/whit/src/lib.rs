@@ -143,15 +143,21 @@ pub fn main() -> ExitCode {
     ended(run())
 }
 
-/// Runs `whit-query`, the program that `whit query` and `whit export --parquet` become; gives its exit code.
+/// Runs `whit-query`, the program that `whit query`, `whit export --parquet` and `whit diff --dataset` become; gives its
+/// exit code.
 pub fn query_main() -> ExitCode {
     query::hush_caught_panics();
-    ended(match export::parquet::Program::arguments() {
-        Some(arguments) => export::parquet::Program::try_parse_from(arguments)
-            .map_err(Into::into)
-            .and_then(|program| program.run()),
-        None => query::Program::try_parse().map_err(Into::into).and_then(|program| program.run()),
-    })
+    ended(query_program())
+}
+
+fn query_program() -> Result<u8> {
+    if let Some(arguments) = query::arguments_behind(export::parquet::EXPORT) {
+        return export::parquet::Program::try_parse_from(arguments)?.run();
+    }
+    if let Some(arguments) = query::arguments_behind(diff::dataset::DIFF) {
+        return diff::dataset::Program::try_parse_from(arguments)?.run();
+    }
+    query::Program::try_parse()?.run()
 }
 
 /// Runs `whit-terminal`, the program that `whit report` becomes on a terminal, and `whit top` everywhere; gives its exit

@@ -9,6 +9,7 @@ use crate::output;
 use crate::symbol_args::SymbolArgs;
 use anyhow::{Context, Result};
 use std::cell::Cell;
+use std::ffi::OsString;
 use std::io::{self, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use whit_dataset::Dataset;
@@ -78,6 +79,15 @@ impl Program {
     }
 }
 
+/// The command line without its first word, where that is this one: it chooses what the program does.
+pub(crate) fn arguments_behind(word: &str) -> Option<Vec<OsString>> {
+    let mut arguments: Vec<_> = std::env::args_os().collect();
+    (arguments.get(1)? == word).then(|| {
+        arguments.remove(1);
+        arguments
+    })
+}
+
 /// Becomes the program, with the options that were looked at here.
 pub(crate) fn start(_: &QueryArgs) -> Result<u8> {
     let arguments: Vec<_> = std::env::args_os().skip(2).collect();
@@ -129,7 +139,7 @@ enum Source {
     Dataset(Dataset),
 }
 
-fn tell(defect: &Defect) {
+pub(crate) fn tell(defect: &Defect) {
     match defect {
         Defect::Recording(warning) => message::error(warning_text(warning)),
         Defect::Dataset(text) => message::warning(text),

@@ -7,7 +7,6 @@ use crate::message;
 use crate::output;
 use crate::query::{ADVICE, PROGRAM};
 use anyhow::{Context, Result};
-use std::ffi::OsString;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 use whit_dataset::{Export, Exported, Facts, Outcome};
@@ -17,7 +16,7 @@ use whit_tables::{Cancel, Database};
 use whit_view::warning::warning_text;
 
 /// The first argument that makes `whit-query` export.
-const EXPORT: &str = "export";
+pub(crate) const EXPORT: &str = "export";
 
 /// Recordings that took this long together are published: a killed export loses no more of finished work.
 const TOGETHER: Duration = Duration::from_secs(2);
@@ -34,15 +33,6 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// The command line without the word that chose this, where it is one of an export.
-    pub(crate) fn arguments() -> Option<Vec<OsString>> {
-        let mut arguments: Vec<_> = std::env::args_os().collect();
-        (arguments.get(1)? == EXPORT).then(|| {
-            arguments.remove(1);
-            arguments
-        })
-    }
-
     pub(crate) fn run(&self) -> Result<u8> {
         let Some(root) = &self.args.parquet else {
             bail_usage!(

@@ -23,6 +23,7 @@ mod control_characters;
 mod debuginfod;
 mod deferred_chains;
 mod diff;
+mod diff_dataset;
 mod exports;
 mod false_waits;
 mod faults;
