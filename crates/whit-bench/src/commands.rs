@@ -1,6 +1,7 @@
 //! The comparisons, and the options that all of them have.
 
 mod accuracy;
+mod agents;
 mod brief;
 mod budget;
 mod cgroup;
@@ -44,6 +45,8 @@ pub(crate) struct BenchArgs {
 enum What {
     /// Compare shares of functions with the programs' own counts: errors, intervals, work in step with the samples
     Accuracy(accuracy::AccuracyArgs),
+    /// Compare `whit watch` with other agents on the same loads: cost, memory, whole stacks, losses
+    Agents(agents::AgentsArgs),
     /// Compare `whit report --brief` with `perf report`: time, memory and printed bytes
     Brief(brief::BriefArgs),
     /// Measure `whit record --max-overhead`: the cost while loads come and go, and the slowdown of programs beside it
@@ -101,6 +104,7 @@ struct Results {
 pub(crate) fn run(args: &BenchArgs) -> Result<i32> {
     match &args.what {
         What::Accuracy(args) => accuracy::run(args),
+        What::Agents(args) => agents::run(args),
         What::Brief(args) => brief::run(args),
         What::Budget(args) => budget::run(args),
         What::Cgroup(args) => cgroup::run(args),

@@ -6,6 +6,7 @@
 //! killed and shown as `> N s`, never dropped.
 //!
 //! [`report`] is the comparison behind `whit bench report`: readers of large recordings.
+//! [`agents`] is behind `whit bench agents`: the cost of agents, and the stacks of their profiles.
 //! [`accuracy`] is behind `whit bench accuracy`: whether shares are right.
 //! [`record`](mod@record) is the one behind `whit bench record`: what recording costs and loses.
 //! [`cgroup`] is behind `whit bench cgroup`: what counting per cgroup costs at each switch.
@@ -26,6 +27,7 @@
 #![forbid(unsafe_code)]
 
 pub mod accuracy;
+pub mod agents;
 pub mod budget;
 pub mod cgroup;
 pub mod compare;
