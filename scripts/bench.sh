@@ -3,7 +3,8 @@
 #
 #   SIZES=50M,500M,2G   sizes of the recordings that readers are compared on; none: not at all
 #   TABLES=loss,futex   tables of recorders; all by default, none: not at all
-#   MORE=export,query,cgroup,switches,stat,vpmu   other comparisons; all by default, none: not at all
+#   MORE=export,query,cgroup,switches,stat,vpmu   other comparisons; all by default, none: not at all; agents takes half
+#                       an hour, and runs where it is named
 #   ROUNDS=N            runs of each (default 5)
 set -euo pipefail
 . "$(dirname "$0")/env.sh"
@@ -33,6 +34,7 @@ fi
 MORE=${MORE:-export,query,cgroup,switches,stat,vpmu}
 for comparison in ${MORE//,/ }; do
     [ "$comparison" != none ] || continue
+    [ "$comparison" != agents ] || make -s -C bench/workloads deep-go deep-py
     target/release/whit bench "$comparison" --json "$OUT/$comparison.json" || status=$?
 done
 exit "$status"

@@ -154,6 +154,44 @@ parca() {
     fi
 }
 
+# Other agents, for `whit bench agents`. Each is built once, from what its registry has. What is built on the way goes:
+# it takes gigabytes.
+AGENTS=target/setup/agents
+AGENTS_LIMIT=1800 # seconds for each
+
+# crate_agent CRATE VERSION PROGRAM [OPTION]...
+crate_agent() {
+    local crate=$1 version=$2 program=$3
+    shift 3
+    [ -e "$AGENTS/$program-$version" ] && return
+    say "setup: $crate $version"
+    # libbpf-sys asks for no folder of libraries where it links libelf.
+    quietly "$LOG" env LIBBPF_SYS_LIBRARY_PATH="$(dirname "$(cc -print-file-name=libelf.so)")" timeout "$AGENTS_LIMIT" \
+        cargo install --quiet --locked --root "$AGENTS" --target-dir "$AGENTS/build" --bin "$program" "$crate@$version" "$@" &&
+        touch "$AGENTS/$program-$version" ||
+        warn "cannot build $crate: \`whit bench agents\` leaves it out, by name"
+    rm -rf "$AGENTS/build"
+}
+
+# The commit is that of 21 August 2026; the module has no versions.
+otel_profiler() {
+    [ -x "$AGENTS/bin/ebpf-profiler" ] && return
+    say "setup: OpenTelemetry's eBPF profiler"
+    quietly "$LOG" env GOBIN="$PWD/$AGENTS/bin" CGO_ENABLED=0 timeout "$AGENTS_LIMIT" \
+        go install -tags osusergo,netgo go.opentelemetry.io/ebpf-profiler@b442421a32cc ||
+        warn "cannot build OpenTelemetry's eBPF profiler: \`whit bench agents\` leaves it out, by name"
+}
+
+agents() {
+    mkdir -p "$AGENTS/bin"
+    optional 'have bpftool' '`whit bench agents` says nothing of the kernel' bpftool
+    optional 'have clang && [ -n "$(ldconfig -p | grep libclang)" ]' 'lightswitch is not built' libclang-dev
+    crate_agent lightswitch 0.7.0 lightswitch --no-default-features
+    crate_agent profile-bee 0.3.13 probee --no-default-features
+    have go && otel_profiler
+    return 0
+}
+
 wanted_rust() { sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml; }
 rust_version() { rustc --version 2>/dev/null | cut -d ' ' -f 2; }
 not_older() { [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" = "$1" ]; }
@@ -227,6 +265,7 @@ case $GOAL in
         compilers
         rust
         perf_tool
+        agents
         have go && parca
         ;;
     kernels)

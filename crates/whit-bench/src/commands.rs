@@ -2,6 +2,7 @@
 
 mod accuracy;
 mod archive;
+mod agents;
 mod brief;
 mod budget;
 mod cgroup;
@@ -49,6 +50,8 @@ enum What {
     Accuracy(accuracy::AccuracyArgs),
     /// Measure recordings that carry their names, and copies of binaries: sizes and times
     Archive(archive::ArchiveArgs),
+    /// Compare `whit watch` with other agents on the same loads: cost, memory, whole stacks, losses
+    Agents(agents::AgentsArgs),
     /// Compare `whit report --brief` with `perf report`: time, memory and printed bytes
     Brief(brief::BriefArgs),
     /// Measure `whit record --max-overhead`: the cost while loads come and go, and the slowdown of programs beside it
@@ -111,6 +114,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<i32> {
     match &args.what {
         What::Accuracy(args) => accuracy::run(args),
         What::Archive(args) => archive::run(args),
+        What::Agents(args) => agents::run(args),
         What::Brief(args) => brief::run(args),
         What::Budget(args) => budget::run(args),
         What::Cgroup(args) => cgroup::run(args),

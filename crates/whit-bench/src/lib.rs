@@ -6,6 +6,7 @@
 //! killed and shown as `> N s`, never dropped.
 //!
 //! [`report`] is the comparison behind `whit bench report`: readers of large recordings.
+//! [`agents`] is behind `whit bench agents`: the cost of agents, and the stacks of their profiles.
 //! [`accuracy`] is behind `whit bench accuracy`: whether shares are right.
 //! [`archive`] is behind `whit bench archive`: sizes and times of names and copies of binaries.
 //! [`record`](mod@record) is the one behind `whit bench record`: what recording costs and loses.
@@ -30,6 +31,7 @@
 
 pub mod accuracy;
 pub mod archive;
+pub mod agents;
 pub mod budget;
 pub mod cgroup;
 pub mod compare;

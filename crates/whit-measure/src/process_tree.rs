@@ -40,7 +40,8 @@ fn descendants(id: u32) -> Vec<u32> {
     found
 }
 
-fn children(id: u32) -> Vec<u32> {
+/// The processes that this one has started and that have not ended. Empty where the kernel does not tell.
+pub fn children(id: u32) -> Vec<u32> {
     let threads = fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten();
     let lists =
         threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());

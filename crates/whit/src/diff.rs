@@ -61,6 +61,10 @@ pub(crate) struct DiffArgs {
     /// Omit functions that do not differ and lie below this share
     #[arg(long, value_name = "PERCENT", default_value = "0.5", value_parser = percent, help_heading = heading::ROWS)]
     percent_limit: f64,
+    /// Compare parts of this dataset of `whit export --parquet`: samples by host, build (first digits of a
+    /// build id), unit, pod, container, from and to (times in UTC)
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = dataset::CONFLICTS, help_heading = heading::FILTER)]
+    dataset: Option<PathBuf>,
     /// Use only samples of these commands
     #[arg(short, long, value_name = "NAME,..", value_delimiter = ',', help_heading = heading::FILTER,
           add = completion::comms())]

@@ -1,0 +1,275 @@
+//! One agent beside one load.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use wait4::Wait4;
+use whit_measure::measure::{End, Outcome, run as run_program, wait_for_end};
+use whit_measure::process_tree::kill;
+
+use super::cost::{Objects, cpu_s, resident_bytes};
+use super::loads::Load;
+use super::pprof::{self, Stacks};
+use super::tool::{Agent, CACHE, Programs};
+use super::{NotRun, Options};
+use crate::Error;
+use crate::scratch::Scratch;
+use crate::top::Cost;
+
+/// An agent sets itself up: it reads the unwind tables of running programs.
+const SET_UP: Duration = Duration::from_secs(6);
+/// Between two looks at an agent's memory.
+const LOOK_INTERVAL: Duration = Duration::from_millis(200);
+
+/// An agent beside a load.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Run {
+    /// CPU time of all its processes while the load ran, in percent of one CPU.
+    pub cpu_percent: f64,
+    /// CPU time from the end of the load until there was a profile with names, in seconds.
+    pub end_cpu_s: f64,
+    /// Time in programs of BPF, in percent of one CPU; on the account of the load.
+    pub bpf_percent: Option<f64>,
+    /// Largest resident memory of all its processes.
+    pub resident_bytes: u64,
+    /// Memory of its maps in the kernel.
+    pub maps_bytes: Option<u64>,
+    /// Samples, where there is a profile that can be read.
+    pub samples: Option<Samples>,
+    /// Samples that the agent says it lost; `None` where it does not say.
+    pub told_losses: Option<u64>,
+}
+
+/// Samples of a profile.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Samples {
+    /// All that there are in it.
+    pub all: u64,
+    /// Those of the load.
+    pub of_load: u64,
+    /// CPU time of the load times the frequency.
+    pub expected: f64,
+    /// Those of the load with whole stacks, where the load knows them.
+    pub complete: Option<u64>,
+}
+
+impl Run {
+    /// Time of the agent and of its programs of BPF for each sample of the load.
+    pub(super) fn ns_a_sample(&self, seconds: f64) -> Option<f64> {
+        let samples = self.samples.filter(|samples| samples.of_load > 0)?;
+        let percent = self.cpu_percent + self.bpf_percent?;
+        Some(percent / 100.0 * seconds * 1e9 / samples.of_load as f64)
+    }
+}
+
+/// A process that is killed with all below it when this is dropped.
+struct Running {
+    child: Child,
+    /// It was waited for: its number may be another process's by now.
+    is_over: bool,
+}
+
+impl Running {
+    fn new(child: Child) -> Running {
+        Running { child, is_over: false }
+    }
+
+    /// Waits for its end. Gives its CPU time, with that of the processes that it has waited for.
+    fn cpu_time(&mut self) -> Result<Duration, Error> {
+        let used = self.child.wait4().map_err(Error::file("wait for", "a program"))?.rusage;
+        self.is_over = true;
+        Ok(used.utime + used.stime)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.is_over {
+            let _ = kill(&mut self.child);
+            let _ = self.child.wait();
+        }
+    }
+}
+
+fn start(mut command: Command, log: &Path) -> Result<Running, Error> {
+    let file = File::create(log).map_err(Error::file("create", log))?;
+    let second = file.try_clone().map_err(Error::file("open", log))?;
+    let program = command.get_program().into();
+    let child = command.stdin(Stdio::null()).stdout(file).stderr(second).spawn();
+    Ok(Running::new(child.map_err(|source| Error::Run { program, source })?))
+}
+
+/// `Err(NotRun)` in the result: the agent did not get through, with the reason.
+pub(super) fn run(
+    agent: Agent,
+    load: Load,
+    options: &Options,
+) -> Result<Result<Run, NotRun>, Error> {
+    let scratch = Scratch::new(&options.setup.directory)?;
+    let programs = options.programs();
+    let log = scratch.path().join("log");
+    let cache = scratch.path().join(CACHE);
+    fs::create_dir(&cache).map_err(Error::file("create", &cache))?;
+    let _statistics = whit_sys::bpf::enable_run_statistics();
+    let objects = Objects::now();
+    let mut running = start(agent.command(&programs, scratch.path()), &log)?;
+    sleep(SET_UP);
+    if running.child.try_wait().map_err(Error::file("wait for", &log))?.is_some() {
+        return Ok(Err(NotRun(format!("ends by itself: {}", last_line(&log)))));
+    }
+    // The load goes on until the agent has ended: names of running programs are at hand.
+    let mut work = start_load(load, options)?;
+    let seen = watch(running.child.id(), &work, options, objects.as_ref());
+    let spent_before_end = Cost::of_tree(running.child.id()).cpu_ns;
+    let ended = match end(&mut running, agent, options.setup.limit)? {
+        Ok(cpu_ns) => cpu_ns.saturating_sub(spent_before_end),
+        Err(why) => return Ok(Err(why)),
+    };
+    let _ = kill(&mut work.child);
+    work.cpu_time()?;
+    let (stacks, naming_s) = match profile(agent, &programs, scratch.path(), options.setup.limit)? {
+        Ok(found) => found,
+        Err(why) => return Ok(Err(NotRun(format!("{}: {}", why.0, last_line(&log))))),
+    };
+    let said = fs::read_to_string(&log).unwrap_or_default();
+    let comments = stacks.as_ref().map(|stacks| stacks.comments.clone()).unwrap_or_default();
+    Ok(Ok(Run {
+        cpu_percent: seen.percent(seen.cpu_ns),
+        end_cpu_s: ended as f64 / 1e9 + naming_s,
+        bpf_percent: seen.bpf_ns.map(|ns| seen.percent(ns)),
+        resident_bytes: seen.resident_bytes,
+        maps_bytes: seen.maps_bytes,
+        samples: stacks
+            .map(|stacks| judge(&stacks, load, seen.load_cpu_s * f64::from(options.frequency_hz))),
+        told_losses: agent.told_losses(&said, &comments),
+    }))
+}
+
+/// The agent while the load ran.
+#[derive(Debug, Default)]
+struct Seen {
+    elapsed_s: f64,
+    cpu_ns: u64,
+    bpf_ns: Option<u64>,
+    resident_bytes: u64,
+    maps_bytes: Option<u64>,
+    load_cpu_s: f64,
+}
+
+impl Seen {
+    fn percent(&self, ns: u64) -> f64 {
+        100.0 * ns as f64 / 1e9 / self.elapsed_s
+    }
+}
+
+fn start_load(load: Load, options: &Options) -> Result<Running, Error> {
+    let mut words = load.words().iter().map(|word| match word.strip_prefix("DIR/") {
+        Some(name) => options.setup.workloads.join(name).into_os_string(),
+        None => (*word).into(),
+    });
+    let mut command = Command::new(words.next().unwrap_or_default());
+    command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let program = command.get_program().into();
+    let child = command.spawn().map_err(|source| Error::Run { program, source })?;
+    Ok(Running::new(child))
+}
+
+/// Looks at the agent while the load runs.
+fn watch(agent: u32, load: &Running, options: &Options, before: Option<&Objects>) -> Seen {
+    let (begin, cpu_ns) = (Instant::now(), Cost::of_tree(agent).cpu_ns);
+    let objects = Objects::now();
+    let mut seen = Seen::default();
+    while begin.elapsed() < options.length {
+        sleep(LOOK_INTERVAL);
+        seen.resident_bytes = seen.resident_bytes.max(resident_bytes(agent));
+    }
+    seen.elapsed_s = begin.elapsed().as_secs_f64();
+    seen.cpu_ns = Cost::of_tree(agent).cpu_ns.saturating_sub(cpu_ns);
+    if let (Some(first), Some(begun), Some(now)) = (before, objects, Objects::now()) {
+        let ns = now.new_program_ns(first).saturating_sub(begun.new_program_ns(first));
+        (seen.bpf_ns, seen.maps_bytes) = (Some(ns), Some(now.new_map_bytes(first)));
+    }
+    seen.load_cpu_s = cpu_s(load.child.id());
+    seen
+}
+
+/// Gives the CPU time of its whole life, with that of the processes that it has waited for.
+fn end(running: &mut Running, agent: Agent, limit: Duration) -> Result<Result<u64, NotRun>, Error> {
+    let child = &running.child;
+    let pid = rustix::process::Pid::from_child(child);
+    let _ = rustix::process::kill_process(pid, agent.end_signal());
+    let failed = || Error::file("wait for", agent.name());
+    if wait_for_end(child, limit, &|| None).map_err(failed())? != End::ByItself {
+        return Ok(Err(NotRun(format!("does not end within {} s", limit.as_secs()))));
+    }
+    Ok(Ok(running.cpu_time()?.as_nanos() as u64))
+}
+
+/// The profile with names, where the agent writes one, and the CPU time for the names.
+type Profiled = Result<(Option<Stacks>, f64), NotRun>;
+
+fn profile(
+    agent: Agent,
+    programs: &Programs<'_>,
+    folder: &Path,
+    limit: Duration,
+) -> Result<Profiled, Error> {
+    let (commands, paths) = agent.profiles(programs, folder);
+    let mut cpu_s = 0.0;
+    for command in commands {
+        let program = command.get_program().into();
+        let done = run_program(command, limit).map_err(|source| Error::Run { program, source })?;
+        if done.outcome != Outcome::Success {
+            return Ok(Err(NotRun(format!(
+                "its recording cannot be exported: {:?}",
+                done.outcome
+            ))));
+        }
+        cpu_s += done.user_s + done.sys_s;
+    }
+    if agent == Agent::OpenTelemetry {
+        return Ok(Ok((None, cpu_s)));
+    }
+    let mut all = Stacks::default();
+    for path in &paths {
+        match fs::read(path)
+            .map_err(|error| error.to_string())
+            .and_then(|bytes| pprof::read(&bytes))
+        {
+            Ok(more) => all.add(more),
+            Err(why) => return Ok(Err(NotRun(format!("its profile {why}")))),
+        }
+    }
+    if paths.is_empty() {
+        return Ok(Err(NotRun("wrote nothing".to_owned())));
+    }
+    Ok(Ok((Some(all), cpu_s)))
+}
+
+pub(super) fn judge(stacks: &Stacks, load: Load, expected: f64) -> Samples {
+    let mut samples = Samples { all: 0, of_load: 0, expected, complete: None };
+    for stack in &stacks.stacks {
+        samples.all += stack.samples;
+        if load.has(stack) {
+            samples.of_load += stack.samples;
+            if let Some(is_complete) = load.is_complete(stack) {
+                *samples.complete.get_or_insert(0) += if is_complete { stack.samples } else { 0 };
+            }
+        }
+    }
+    samples
+}
+
+fn last_line(log: &Path) -> String {
+    let text = fs::read_to_string(log).unwrap_or_default();
+    text.lines()
+        .rev()
+        .find(|line| !line.trim().is_empty())
+        .unwrap_or("it says nothing")
+        .trim()
+        .to_owned()
+}
