@@ -137,7 +137,12 @@ fn each_output_of_a_switching_recorder_tells_what_was_left_out() {
         let outputs: Vec<_> =
             paths.filter(|path| path.to_string_lossy().contains("perf.data")).collect();
         assert!(outputs.len() >= 2, "{outputs:?}");
-        outputs.iter().try_for_each(|output| assert_told(output, output, "an output"))
+        for output in &outputs {
+            // One may lie in a pause, and have no sample.
+            let told = text(whit().args(["report", "--stdio", "-i"]).arg(output));
+            assert!(told.contains(&format!("{REDUCED} 0.30%")), "{output:?}: {told}");
+        }
+        Ok(())
     });
 }
 
