@@ -58,7 +58,7 @@ enum What {
     Budget(budget::BudgetArgs),
     /// Compare ways to count per cgroup: time added to each switch between cgroups
     Cgroup(cgroup::CgroupArgs),
-    /// Simulate a day of `whit top`: memory by the hour
+    /// Simulate a day of `whit top` or `whit watch`: memory by the hour
     Day(day::DayArgs),
     /// Prove the verdicts of `whit diff` and the intervals of reports: false calls, coverage, power,
     /// losses

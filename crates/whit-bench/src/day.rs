@@ -1,7 +1,8 @@
-//! A day of `whit top`, simulated: memory by the hour.
+//! A day of `whit top` or `whit watch`, simulated: memory by the hour.
 //!
 //! A machine whose processes come and go gives records second by second, as a recorder's stream does. They go through the
-//! window of `whit top`, and pictures are loaded from it with the symbols that earlier pictures opened. Only the clock
+//! window of `whit top`, and pictures are loaded from it with the symbols that earlier pictures opened. Those of
+//! `whit watch` are written as recordings of their own. Only the clock
 //! is simulated, so a day takes minutes.
 
 mod machine;
@@ -26,6 +27,8 @@ const MIB: f64 = (1u64 << 20) as f64;
 const SECOND_NS: u64 = 1_000_000_000;
 /// Pictures between two looks for processes and symbols that nobody needs any more, as in `whit top`.
 const TRIM_PICTURES: u64 = 15;
+/// The same for windows, as in `whit watch`.
+const TRIM_WINDOWS: u64 = 4;
 /// In messages, the recording is called so.
 const NAME: &str = "day";
 
@@ -34,8 +37,10 @@ const NAME: &str = "day";
 pub struct Options {
     /// Simulated hours.
     pub hours: u64,
-    /// Simulated seconds between two pictures.
+    /// Simulated seconds between two pictures, or of a window.
     pub picture_s: u64,
+    /// Whether windows are cut, as `whit watch` does, in place of pictures.
+    pub cuts_windows: bool,
     /// The window.
     pub bounds: Bounds,
     /// Samples of each simulated second.
@@ -66,8 +71,10 @@ pub struct Day {
     pub system: System,
     /// Samples of each simulated second.
     pub samples: usize,
-    /// Pictures that were made.
+    /// Pictures that were made, or windows.
     pub pictures: u64,
+    /// Whether they are windows.
+    pub are_windows: bool,
     /// One for each hour.
     pub hours: Vec<Hour>,
 }
@@ -95,12 +102,19 @@ pub fn simulate(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Day, Err
     push(&mut window, &machine.begin(), 0)?;
     let load = Load { kept: KeptSymbols::default(), options: load_options() };
     let (mut pictures, mut hours) = (0, Vec::new());
+    if options.cuts_windows {
+        window.want_from(0);
+    }
+    let trim = if options.cuts_windows { TRIM_WINDOWS } else { TRIM_PICTURES };
     for now_s in 1..=options.hours * 3600 {
         push(&mut window, &machine.second(now_s), now_s)?;
         if now_s % options.picture_s == 0 {
-            load.picture(&mut window, now_s)?;
+            match options.cuts_windows {
+                true => cut(&mut window, now_s - options.picture_s, now_s)?,
+                false => load.picture(&mut window, now_s)?,
+            }
             pictures += 1;
-            if pictures % TRIM_PICTURES == 0 {
+            if pictures % trim == 0 {
                 load.kept.trim();
                 window.prune(|pid| machine.is_alive(pid));
             }
@@ -117,7 +131,18 @@ pub fn simulate(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Day, Err
             });
         }
     }
-    Ok(Day { system: System::detect(), samples: options.samples, pictures, hours })
+    let (samples, are_windows) = (options.samples, options.cuts_windows);
+    Ok(Day { system: System::detect(), samples, pictures, are_windows, hours })
+}
+
+/// Writes the records of a window into memory, and lets them go.
+fn cut(window: &mut Window, from_s: u64, to_s: u64) -> Result<(), Error> {
+    let failed = |source: std::io::Error| Error::Simulation { reason: source.to_string() };
+    let file = whit_sys::system::memory_file(NAME).map_err(|errno| failed(errno.into()))?;
+    let mut out = std::io::BufWriter::new(File::from(file));
+    let frozen = window.freeze_since(from_s * SECOND_NS);
+    window.want_from(to_s * SECOND_NS);
+    frozen.write_to(&mut out).and_then(|()| out.flush()).map_err(failed)
 }
 
 struct Load {
@@ -161,7 +186,12 @@ pub fn markdown(day: &Day) -> String {
     }
     line_to(
         &mut text,
-        &format!("- {} samples a simulated second, {} pictures", day.samples, day.pictures),
+        &format!(
+            "- {} samples a simulated second, {} {}",
+            day.samples,
+            day.pictures,
+            if day.are_windows { "windows" } else { "pictures" }
+        ),
     );
     let growth = day.growth_bytes() as f64 / MIB;
     line_to(&mut text, &format!("- most memory after the first hour: {} MiB more", number(growth)));
@@ -190,6 +220,7 @@ mod tests {
         let options = Options {
             hours: 1,
             picture_s: 120,
+            cuts_windows: false,
             bounds: Bounds { keep_ns: 60 * SECOND_NS, bytes_max: 4 << 20 },
             samples: 50,
             processes: 5,
@@ -206,6 +237,23 @@ mod tests {
     }
 
     #[test]
+    fn windows_forget_processes_that_are_gone() {
+        let options = Options {
+            hours: 1,
+            picture_s: 30,
+            cuts_windows: true,
+            bounds: Bounds { keep_ns: 60 * SECOND_NS, bytes_max: 4 << 20 },
+            samples: 50,
+            processes: 5,
+        };
+        let day = simulate(&options, &mut |_| ()).unwrap();
+        let hour = day.hours[0];
+        assert_eq!((day.pictures, day.are_windows), (120, true));
+        assert!(hour.begun > 10_000 && hour.processes < 800, "{hour:?}");
+        assert!(markdown(&day).contains("120 windows"), "{}", markdown(&day));
+    }
+
+    #[test]
     fn growth_is_that_after_the_first_hour() {
         let hour = |hour, memory_bytes| Hour {
             hour,
@@ -215,7 +263,8 @@ mod tests {
             memory_bytes,
         };
         let hours = vec![hour(1, 50), hour(2, 70), hour(3, 60)];
-        let day = Day { system: System::default(), samples: 1, pictures: 1, hours };
+        let (system, are_windows) = (System::default(), false);
+        let day = Day { system, samples: 1, pictures: 1, are_windows, hours };
         assert_eq!(day.growth_bytes(), 20);
     }
 }

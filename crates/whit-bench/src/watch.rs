@@ -122,7 +122,7 @@ pub struct Cost {
     pub seconds: f64,
     /// The service.
     pub watch: ProcessCost,
-    /// Its recorder.
+    /// The process that records for it.
     pub recorder: ProcessCost,
     /// Windows that were written.
     pub windows: u64,
@@ -136,7 +136,7 @@ pub struct Cost {
     pub losses: Vec<(String, u64)>,
 }
 
-/// One run.
+/// A load with a service beside it.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Row {
     /// Other work beside it.

@@ -78,19 +78,4 @@ mod tests {
         map.advise_sequential().unwrap();
         assert_eq!(&map[..], b"PERFILE2");
     }
-
-    #[test]
-    fn forgotten_pages_take_no_memory_and_are_read_again() {
-        let file = tempfile::tempfile().unwrap();
-        file.set_len(32 << 20).unwrap();
-        let map = MappedFile::map(&file).unwrap();
-        let own = std::process::id();
-        let read = || assert!(map.iter().step_by(4096).all(|byte| *byte == 0));
-        read();
-        let before = crate::usage::resident_bytes_of(own);
-        map.forget_pages().unwrap();
-        let after = crate::usage::resident_bytes_of(own);
-        assert!(after + (24 << 20) < before, "{before} {after}");
-        read();
-    }
 }

@@ -14,34 +14,3 @@ pub fn return_large_buffers() {
         libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE_BUFFER_BYTES)
     };
 }
-
-#[cfg(all(test, target_env = "gnu"))]
-mod tests {
-    use super::*;
-    use crate::usage::resident_bytes_of;
-
-    /// Fills buffers of 8 MiB below small ones, which stay; gives the memory that is left when the former are freed.
-    fn left_over() -> u64 {
-        let own = std::process::id();
-        let before = resident_bytes_of(own);
-        let mut kept = Vec::new();
-        let large: Vec<Vec<u8>> = (0..8)
-            .map(|_| {
-                let large = vec![1; 8 << 20];
-                kept.push(vec![1u8; 4096]);
-                large
-            })
-            .collect();
-        drop(std::hint::black_box(large));
-        resident_bytes_of(own).saturating_sub(before)
-    }
-
-    #[test]
-    fn freed_buffers_leave_nothing_behind() {
-        // The rule of glibc: after this one, buffers of up to 32 MiB lie among small ones.
-        drop(std::hint::black_box(vec![1u8; 31 << 20]));
-        return_large_buffers();
-        let left = left_over();
-        assert!(left < 16 << 20, "{left}");
-    }
-}

@@ -1,5 +1,6 @@
 //! The command line of `whit watch`, made from the keys of the settings.
 
+use crate::completion;
 use crate::config::{ConfigError, Source};
 use crate::described::{Key, Kind};
 use crate::log::Log;
@@ -67,6 +68,7 @@ fn set() -> Arg {
         .value_name("KEY=VALUE")
         .action(ArgAction::Append)
         .help("Set any key, those of tables with dots: push.main.url=http://collector:4318")
+        .add(completion::keys())
 }
 
 fn option(key: &'static Key) -> Arg {
@@ -108,6 +110,7 @@ fn source(matches: &ArgMatches) -> Result<Source, String> {
 
 /// Runs the program with these arguments; gives its exit code.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    completion::complete(command);
     let matches = match command().try_get_matches_from(arguments) {
         Ok(matches) => matches,
         Err(error) => {

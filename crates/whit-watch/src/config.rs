@@ -215,7 +215,7 @@ mod tests {
             ("freq = 0", "freq: takes 1 to 100000"),
             ("window = \"90w\"", "such as 30s"),
             ("window = 0.5", "window: takes whole seconds from 1 to 600"),
-            ("format = \"pprof\"", "format: is recording, none"),
+            ("format = \"pprof\"", "format: is recording, parquet, none"),
             ("keep-bytes = \"5x\"", "such as 500M"),
             ("freq = \"fast\"", "FILE, line 1: invalid type"),
             ("freq = ", "FILE, line 1"),

@@ -14,6 +14,7 @@ const TIMED_SHARE: f64 = 0.1;
 
 /// CPU time in percent of one CPU, and resident memory.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Cost {
     /// Seconds that the percentages cover.
     pub over_s: f64,

@@ -11,6 +11,7 @@ macro_rules! counters {
 
         /// The counters by now.
         #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+        #[cfg_attr(test, derive(schemars::JsonSchema))]
         pub struct Counted { $($(#[doc = $help])+ pub $name: u64,)* }
 
         impl Counters {
@@ -65,6 +66,10 @@ counters! {
     windows_lost_by_memory,
     /// Recorders that ended although nobody asked
     recorder_ends,
+    /// Recorders that wrote nothing and did not answer, and were ended
+    recorder_hangs,
+    /// Recorders that the kernel ended for want of memory
+    recorder_out_of_memory,
     /// Time without a recorder, in milliseconds
     gap_ms,
     /// Times at which the clock of the machine was set

@@ -226,7 +226,8 @@ impl Folder {
     }
 }
 
-fn lock(root: &Path) -> Result<File, FolderError> {
+/// Held while a service writes into this folder.
+pub(crate) fn lock(root: &Path) -> Result<File, FolderError> {
     let path = root.join(LOCK);
     let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
     let file = file.map_err(failed(&path))?;

@@ -25,9 +25,11 @@
 
 mod cli;
 pub mod clock;
+mod completion;
 mod config;
 mod cost;
 pub mod counters;
+mod dataset_folder;
 pub mod described;
 mod flight;
 mod folder;
@@ -42,6 +44,7 @@ mod settings;
 mod shared;
 pub mod sinks;
 mod status;
+mod store;
 pub mod triggers;
 mod window;
 

@@ -1,23 +1,28 @@
 //! The parts that the settings ask for.
 
+use crate::dataset_folder::DatasetFolder;
 use crate::flight::{Flight, Plan};
 use crate::folder::Folder;
 use crate::log::Log;
 use crate::retention::Limits;
 use crate::service::{KeeperParts, Maker};
 use crate::settings::Settings;
-use crate::sinks::{Push, Recordings, SharedFolder, SharedPusher, Sink};
+use crate::sinks::{Push, Recordings, SharedPusher, SharedStore, Sink};
+use crate::store::Store;
 use crate::triggers::{Fire, Trigger};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// A dataset goes into this folder of the service's folder.
+const DATASET: &str = "dataset";
 
 /// Makes all that this program has.
 #[derive(Debug)]
 pub(crate) struct Standard {
     log: Log,
     /// The folder that is open: the sink of new settings may have that of the old ones.
-    folder: Mutex<Option<(std::path::PathBuf, SharedFolder)>>,
+    store: Mutex<Option<(std::path::PathBuf, SharedStore)>>,
     /// Pushers by the names of destinations, for the same reason.
     pushers: Mutex<BTreeMap<String, SharedPusher>>,
     /// The flight recorder of the present settings.
@@ -28,23 +33,45 @@ impl Standard {
     pub(crate) fn new(log: &Log) -> Standard {
         Standard {
             log: log.clone(),
-            folder: Mutex::default(),
+            store: Mutex::default(),
             flight: Mutex::default(),
             pushers: Mutex::default(),
         }
     }
 
-    fn folder(&self, root: &Path) -> Result<SharedFolder, String> {
-        let mut open = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, folder)) = open.as_ref().filter(|(path, _)| path == root) {
-            return Ok(folder.clone());
+    /// The open folder, where it is this one.
+    fn store<S: Store + 'static, E: std::fmt::Display>(
+        &self,
+        root: &Path,
+        open: impl FnOnce(&Path) -> Result<S, E>,
+    ) -> Result<SharedStore, String> {
+        let mut kept = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, store)) = kept.as_ref().filter(|(path, _)| path == root) {
+            return Ok(store.clone());
         }
-        let folder = Folder::open(root).map_err(|error| {
+        let store = open(root).map_err(|error| {
             format!("cannot keep files in {}: {error} (--folder names another one)", root.display())
         })?;
-        let folder = Arc::new(Mutex::new(folder));
-        *open = Some((root.to_owned(), folder.clone()));
-        Ok(folder)
+        let store: SharedStore = Arc::new(Mutex::new(store));
+        *kept = Some((root.to_owned(), store.clone()));
+        Ok(store)
+    }
+
+    /// The sink that keeps windows on disk.
+    fn kept(&self, settings: &Settings) -> Result<Option<Recordings>, String> {
+        let limits = Limits { age: settings.keep_age.0, bytes: settings.keep_bytes.0.0 };
+        let (name, root, store) = match settings.format.as_str() {
+            "recording" => {
+                let root = settings.folder.clone();
+                ("recordings", root.clone(), self.store(&root, Folder::open)?)
+            }
+            "parquet" => {
+                let root = settings.folder.join(DATASET);
+                ("dataset", root.clone(), self.store(&root, DatasetFolder::open)?)
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(Recordings::new(name, &root, limits, store, &self.log)))
     }
 
     fn pusher(&self, name: &str) -> SharedPusher {
@@ -56,10 +83,8 @@ impl Standard {
 impl Maker for Standard {
     fn sinks(&self, settings: &Settings) -> Result<Vec<Arc<dyn Sink>>, String> {
         let mut sinks: Vec<Arc<dyn Sink>> = Vec::new();
-        if settings.format == "recording" {
-            let folder = self.folder(&settings.folder)?;
-            let limits = Limits { age: settings.keep_age.0, bytes: settings.keep_bytes.0.0 };
-            sinks.push(Arc::new(Recordings::new(&settings.folder, limits, folder, &self.log)));
+        if let Some(kept) = self.kept(settings)? {
+            sinks.push(Arc::new(kept));
         }
         for (name, destination) in &settings.push {
             let pusher = self.pusher(name);

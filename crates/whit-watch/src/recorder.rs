@@ -2,6 +2,7 @@
 
 use crate::log::Log;
 use std::io::{self, Read, Write};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -18,6 +19,8 @@ const READ_BYTES: usize = 64 << 10;
 const QUIET_TARGET: Duration = Duration::from_secs(4);
 /// How long the recorder may take to end before it is killed. It only writes into a pipe.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
+/// See `proc_pid_oom_score_adj(5)`.
+const ENDS_FIRST: &str = "500";
 
 /// A recorder could not be started.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +34,8 @@ pub struct StartError {
 struct Stream {
     window: Window,
     is_over: bool,
+    /// When the last bytes came.
+    heard: Instant,
     /// When the events of the recording were named.
     announced: Option<Instant>,
     error: Option<StreamError>,
@@ -59,26 +64,36 @@ impl LiveStream {
     /// Times are counted from `origin`.
     pub fn new(bounds: Bounds, origin: Instant) -> LiveStream {
         let window = Window::new(bounds);
-        let stream = Stream { window, is_over: false, announced: None, error: None };
+        let (is_over, heard) = (false, Instant::now());
+        let stream = Stream { window, is_over, heard, announced: None, error: None };
         let (stream, marked) = (Arc::new(Mutex::new(stream)), Arc::default());
         LiveStream { stream, marked, control: Arc::default(), origin }
     }
 
+    /// Has the recorder empty its rings; gives the number of the mark that follows in its stream.
+    fn ask_to_drain(&self) -> Option<u64> {
+        let mut control = self.control.lock().unwrap_or_else(PoisonError::into_inner);
+        control.asked += 1;
+        let (number, line) = (control.asked, format!("drain {}\n", control.asked));
+        // A pipe takes a line whole.
+        let sent =
+            control.pipe.as_mut().is_some_and(|pipe| pipe.write_all(line.as_bytes()).is_ok());
+        sent.then_some(number)
+    }
+
+    /// Has the recorder write something, where it still does.
+    pub fn ask_for_a_sign(&self) {
+        let _ = self.ask_to_drain();
+    }
+
+    /// Time since the last bytes came.
+    pub fn silent_for(&self) -> Duration {
+        self.lock().heard.elapsed()
+    }
+
     /// Has the recorder empty its rings, and waits until their records are here; false where it does not in time.
     pub fn drain(&self, patience: Duration) -> bool {
-        let number = {
-            let mut control = self.control.lock().unwrap_or_else(PoisonError::into_inner);
-            control.asked += 1;
-            let line = format!("drain {}\n", control.asked);
-            let sent = control.pipe.as_mut().is_some_and(|pipe| {
-                // A pipe takes a line whole.
-                pipe.write_all(line.as_bytes()).is_ok()
-            });
-            if !sent {
-                return false;
-            }
-            control.asked
-        };
+        let Some(number) = self.ask_to_drain() else { return false };
         let is_waiting = |stream: &mut Stream| {
             !stream.is_over && stream.window.drained().is_none_or(|drained| drained < number)
         };
@@ -109,6 +124,7 @@ impl LiveStream {
                 Err(_) => break,
             };
             let mut stream = self.lock();
+            stream.heard = Instant::now();
             let now_ns = self.origin.elapsed().as_nanos() as u64;
             let before = (stream.window.has_begun(), stream.window.has_rounds());
             let drained = stream.window.drained();
@@ -155,6 +171,8 @@ pub struct Ended {
     pub how: String,
     /// Its exit code, where it has one.
     pub code: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
     /// The last messages that it printed.
     pub messages: String,
 }
@@ -187,6 +205,8 @@ impl Recorder {
         signals.leave_out_of(&mut command);
         let failed = |source| StartError { program: program.to_owned(), source };
         let mut child = command.spawn().map_err(failed)?;
+        // Where memory is short, the service stays: it can start another recorder.
+        let _ = std::fs::write(format!("/proc/{}/oom_score_adj", child.id()), ENDS_FIRST);
         let messages = Arc::<Mutex<Vec<u8>>>::default();
         stream.control.lock().unwrap_or_else(PoisonError::into_inner).pipe = child.stdin.take();
         let (out, err) = (child.stdout.take(), child.stderr.take());
@@ -213,6 +233,11 @@ impl Recorder {
         let _ = system::terminate(self.child.id() as i32);
     }
 
+    /// Ends it at once. Its stream ends a moment later.
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+    }
+
     /// Ends it where it still runs; its stream is read to the end.
     pub fn end(mut self) -> Ended {
         let exit = self.stop();
@@ -224,7 +249,9 @@ impl Recorder {
             (None, Some(exit)) => exit.to_string(),
             (None, None) => "its exit is unknown".to_owned(),
         };
-        Ended { how, code: exit.and_then(|exit| exit.code()), messages }
+        let (code, signal) =
+            (exit.and_then(|exit| exit.code()), exit.and_then(|exit| exit.signal()));
+        Ended { how, code, signal, messages }
     }
 
     fn stop(&mut self) -> Option<ExitStatus> {

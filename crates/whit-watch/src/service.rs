@@ -1,16 +1,18 @@
 //! The service: its loop waits for the end of a window, for signals, for the recorder, and for triggers.
 
 mod care;
+mod memory;
 mod reload;
 
 use care::Backoff;
+use memory::Memory;
 
-use crate::clock::{Now, WindowClock};
+use crate::clock::{Ended as EndedWindow, Now, WindowClock};
 use crate::config::Source;
 use crate::counters::Counters;
 use crate::log::Log;
 use crate::notify::Notify;
-use crate::recorder::{Recorder, StartError};
+use crate::recorder::{LiveStream, Recorder, StartError};
 use crate::settings::Settings;
 use crate::shared::{Parts, Shared};
 use crate::sinks::{Sink, Sinks};
@@ -77,7 +79,7 @@ pub trait Maker {
 
 /// How a recorder is doing.
 enum Recording {
-    Runs { recorder: Recorder, since: Instant, is_announced: bool },
+    Runs { recorder: Recorder, since: Instant, is_announced: bool, asked: Option<Instant> },
     Waits { until: Instant },
     Ended,
 }
@@ -98,6 +100,7 @@ pub struct Service<'a> {
     clock: WindowClock,
     recording: Recording,
     backoff: Backoff,
+    memory: Memory,
     /// The settings before, until a recorder with the new ones has begun.
     fallback: Option<Settings>,
     had_begun: bool,
@@ -118,6 +121,8 @@ pub struct Service<'a> {
     held: HeldBytes,
     symbols: KeptSymbols,
     number: u64,
+    /// Ends of windows, whether or not a sink wanted them.
+    cuts: u64,
     fed: Instant,
 }
 
@@ -186,6 +191,7 @@ impl<'a> Service<'a> {
             waker,
             origin,
             backoff: Backoff::default(),
+            memory: Memory::of_self(),
             fallback: None,
             had_begun: false,
             gap_since: Some(origin),
@@ -201,6 +207,7 @@ impl<'a> Service<'a> {
             held: HeldBytes::default(),
             symbols: KeptSymbols::default(),
             number: 0,
+            cuts: 0,
             fed: origin,
         };
         service.start_recorder()?;
@@ -255,6 +262,7 @@ impl<'a> Service<'a> {
             // A quiet target wakes nobody.
             wait = wait.min(Duration::from_secs(1));
         }
+        wait = wait.min(self.until_silence());
         if let Some(interval) = self.notify.watchdog() {
             wait = wait.min((self.fed + interval).saturating_duration_since(Instant::now()));
         }
@@ -270,9 +278,12 @@ impl<'a> Service<'a> {
     }
 
     fn bounds(&self) -> Bounds {
-        let own = Bounds {
-            keep_ns: self.settings.keep().as_nanos() as u64,
-            bytes_max: self.settings.window_bytes.0.0 as usize,
+        let own = match self.sinks.is_empty() {
+            false => Bounds {
+                keep_ns: self.settings.keep().as_nanos() as u64,
+                bytes_max: self.settings.window_bytes.0.0 as usize,
+            },
+            true => Bounds { keep_ns: 0, bytes_max: 0 },
         };
         match self.keeper_bounds {
             Some(more) => Bounds {
@@ -296,6 +307,25 @@ impl<'a> Service<'a> {
         let Recording::Runs { recorder, is_announced: true, .. } = &self.recording else { return };
         let stream = recorder.stream().clone();
         let (from_ns, to_ns) = (ended.from.as_nanos() as u64, self.clock.begun().as_nanos() as u64);
+        self.cuts += 1;
+        if !self.sinks.is_empty() {
+            self.make_window(&stream, &ended, (from_ns, to_ns), gap);
+        }
+        self.count_mappings_lost(&stream);
+        if self.cuts.is_multiple_of(TRIM_WINDOWS) {
+            self.symbols.trim();
+            stream.with_window(|window, _| window.prune(system::is_running));
+        }
+        self.publish();
+    }
+
+    fn make_window(
+        &mut self,
+        stream: &LiveStream,
+        ended: &EndedWindow,
+        (from_ns, to_ns): (u64, u64),
+        gap: Duration,
+    ) {
         if self.held.get() > self.settings.queue_bytes.0.0 {
             self.counters().windows_lost_by_queue_bytes.one();
             self.log.say("sinks hold more windows than queue-bytes allows: a window is dropped");
@@ -312,10 +342,6 @@ impl<'a> Service<'a> {
             frozen.write_to(&mut out)?;
             Ok(lost)
         });
-        let dropped = stream.with_window(|window, _| window.sideband().dropped());
-        let before = std::mem::replace(&mut self.mappings_lost, dropped);
-        // Each recorder begins at zero.
-        self.counters().mappings_lost.add(dropped.saturating_sub(before));
         match window {
             Ok(window) => self.hand_on(window.with_gap(gap)),
             Err(error) => {
@@ -323,11 +349,13 @@ impl<'a> Service<'a> {
                 self.log.say(format_args!("no memory for a window: {error}"));
             }
         }
-        if self.number.is_multiple_of(TRIM_WINDOWS) {
-            self.symbols.trim();
-            stream.with_window(|window, _| window.prune(system::is_running));
-        }
-        self.publish();
+    }
+
+    fn count_mappings_lost(&mut self, stream: &LiveStream) {
+        let dropped = stream.with_window(|window, _| window.sideband().dropped());
+        let before = std::mem::replace(&mut self.mappings_lost, dropped);
+        // Each recorder begins at zero.
+        self.counters().mappings_lost.add(dropped.saturating_sub(before));
     }
 
     fn hand_on(&self, window: Window) {

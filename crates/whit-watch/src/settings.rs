@@ -14,7 +14,7 @@ const FLIGHT_MAX: Duration = Duration::from_secs(600);
 /// Budgets that the recorder takes.
 const OVERHEAD_PERCENT: std::ops::RangeInclusive<f64> = 0.01..=100.0;
 /// Forms of files.
-const FORMATS: [&str; 2] = ["recording", "none"];
+const FORMATS: [&str; 3] = ["recording", "parquet", "none"];
 
 settings! {
     /// Everything that a user can choose. A configuration file has these keys, and each one is an option, too.
@@ -41,7 +41,7 @@ settings! {
         queue_bytes: Size = Size(ByteSize(32 << 20)), "SIZE";
         /// Keep files in this folder
         folder: PathBuf = PathBuf::from("/var/lib/whit"), "FOLDER";
-        /// Write windows as: recording (one file each), or none
+        /// Write windows as: recording (one file each), parquet (a dataset, `docs/tables.md`), or none
         format: String = "recording".to_owned(), "FORM";
         /// Remove files of windows that are older
         keep_age: Length = Length::seconds(7 * 86_400), "TIME";
@@ -155,6 +155,11 @@ impl Settings {
         self.socket.clone().unwrap_or_else(default_socket)
     }
 
+    /// The command line of a recorder that needs little memory: its call chains are those of frame pointers.
+    pub(crate) fn lean_recorder_arguments(&self) -> Vec<String> {
+        Settings { engine: "ring".to_owned(), ..self.clone() }.recorder_arguments()
+    }
+
     /// The command line of the recorder.
     pub fn recorder_arguments(&self) -> Vec<String> {
         let mut arguments: Vec<String> =
@@ -171,10 +176,8 @@ impl Settings {
         if !self.cgroup.is_empty() {
             arguments.push(format!("--cgroup={}", self.cgroup.join(",")));
         }
-        if self.keeps_seconds() {
-            // A dump has the records that are still in the rings.
-            arguments.push("--control=fd:0".to_owned());
-        }
+        // A dump has the records that are still in the rings, and a silent recorder is asked for a sign.
+        arguments.push("--control=fd:0".to_owned());
         if self.switches || self.keeps_seconds() {
             // Packed switches name stacks of records that may be gone.
             arguments.extend(["--switch-events".to_owned(), "--no-pack".to_owned()]);

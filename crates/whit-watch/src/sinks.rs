@@ -5,7 +5,7 @@ mod recordings;
 
 pub(crate) use push::{Push, SharedPusher};
 pub use recordings::Recordings;
-pub(crate) use recordings::SharedFolder;
+pub(crate) use recordings::SharedStore;
 
 use crate::log::Log;
 use crate::window::Window;
@@ -58,6 +58,7 @@ struct Counters {
 
 /// The state of a sink, for `whit watch status`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SinkStatus {
     /// As in messages.
     pub name: String,
@@ -100,6 +101,11 @@ impl Sinks {
     pub fn start(sinks: Vec<Arc<dyn Sink>>, log: &Log) -> Sinks {
         let running = sinks.into_iter().map(|sink| Running::start(sink, log)).collect();
         Sinks { running, log: log.clone() }
+    }
+
+    /// Whether nobody takes windows.
+    pub fn is_empty(&self) -> bool {
+        self.running.is_empty()
     }
 
     /// Gives a window to each sink that has room for it.

@@ -12,6 +12,7 @@ use whit_types::{ByteSize, OutsideText};
 
 /// Everything that others may know.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Status {
     /// Version of the program.
     pub version: String,
@@ -308,6 +309,11 @@ mod tests {
         let names: Vec<_> = text.lines().filter(|line| line.starts_with("# TYPE")).collect();
         let distinct: std::collections::BTreeSet<_> = names.iter().collect();
         assert_eq!(names.len(), distinct.len());
+    }
+
+    #[test]
+    fn the_schema_is_published() {
+        whit_schemas::assert_schema::<Status>("docs/schemas/watch.json");
     }
 
     #[test]

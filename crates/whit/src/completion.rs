@@ -1,8 +1,10 @@
 //! Completion of the command line in shells, with names from this machine: events, cgroups, and the contents of
 //! a recording.
 
+use crate::beside;
 use crate::output;
 use crate::perf_cache;
+use crate::watch;
 use anyhow::{Result, bail};
 use clap_complete::CompleteEnv;
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
@@ -69,8 +71,22 @@ pub(crate) fn is_wanted() -> bool {
     std::env::var_os(VARIABLE).is_some_and(|value| !value.is_empty() && value != "0")
 }
 
+/// The words of the command line stand behind these, as the scripts of shells ask.
+const WORDS: &str = "--";
+
+/// The program that knows the options of a command, where that is one beside this.
+fn other_program(arguments: impl Iterator<Item = OsString>) -> Option<&'static str> {
+    let mut words = arguments.skip_while(|word| word != WORDS).skip(1);
+    (words.nth(1)? == "watch" && words.next().is_some()).then_some(watch::PROGRAM)
+}
+
 /// Answers the shell, and ends the process.
 pub(crate) fn complete() {
+    if let Some(program) = other_program(std::env::args_os()) {
+        let arguments: Vec<_> = std::env::args_os().skip(1).collect();
+        // Where it is not there, nothing is to be completed.
+        let _ = beside::run(program, &arguments, "");
+    }
     CompleteEnv::with_factory(crate::command).var(VARIABLE).complete();
 }
 
@@ -206,6 +222,16 @@ mod tests {
         assert_eq!(candidates("cy"), ["cycles"]);
         assert_eq!(candidates("x,ca"), ["x,cache"]);
         assert_eq!(candidates("x,z"), [""; 0]);
+    }
+
+    #[test]
+    fn words_behind_a_command_of_another_program_are_for_that() {
+        let asked = |words: &[&str]| other_program(words.iter().map(OsString::from));
+        assert_eq!(asked(&["whit", "--", "whit", "watch", "--fr"]), Some("whit-watch"));
+        // The command itself is completed here.
+        assert_eq!(asked(&["whit", "--", "whit", "watch"]), None);
+        assert_eq!(asked(&["whit", "--", "whit", "top", "watch"]), None);
+        assert_eq!(asked(&["whit"]), None);
     }
 
     #[test]

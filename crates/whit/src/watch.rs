@@ -6,7 +6,7 @@ use clap::Args;
 use std::ffi::OsString;
 
 /// The program, which lies beside this one: the recorder carries no sinks.
-const PROGRAM: &str = "whit-watch";
+pub(crate) const PROGRAM: &str = "whit-watch";
 
 /// Record the whole machine all week, in windows that go to files
 #[derive(Args, Debug)]

@@ -35,6 +35,19 @@ fn bash_completes_commands_options_and_events() {
     assert_eq!(completed(here.path(), &["stat", "-e", "no-such-event-"]), [""; 1]);
 }
 
+#[test]
+fn bash_completes_options_and_keys_of_the_service() {
+    if !Path::new(WHIT).with_file_name("whit-watch").exists() {
+        let mut build = run::command(env!("CARGO"));
+        build.args(["build", "--quiet", "-p", "whit-watch"]).current_dir(run::repository());
+        run::succeed(&mut build);
+    }
+    let here = tempfile::tempdir().unwrap();
+    assert_eq!(completed(here.path(), &["watch", "--keep-a"]), ["--keep-age"]);
+    assert_eq!(completed(here.path(), &["watch", "--set", "window"]), ["window=", "window-bytes="]);
+    assert_eq!(completed(here.path(), &["watch", "status", "--js"]), ["--json"]);
+}
+
 /// A recording of the repository.
 #[test]
 fn bash_completes_names_of_the_recording() {

@@ -9,8 +9,9 @@ use whit_types::ByteSize;
 use super::{Results, heading};
 
 const EXAMPLES: &str = "\
-Example:
-  whit bench day --hours 3";
+Examples:
+  whit bench day --hours 3
+  whit bench day --windows --picture 30";
 
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
@@ -20,10 +21,14 @@ pub(super) struct DayArgs {
           value_parser = clap::value_parser!(u64).range(1..=1000), help_heading = heading::RUNS)]
     hours: u64,
 
-    /// Simulated seconds between two pictures
+    /// Simulated seconds between two pictures, or of a window
     #[arg(long, value_name = "SECONDS", default_value_t = 30,
           value_parser = clap::value_parser!(u64).range(1..=3600), help_heading = heading::RUNS)]
     picture: u64,
+
+    /// Cut windows, as whit watch does, in place of pictures
+    #[arg(long, help_heading = heading::COMPARED)]
+    windows: bool,
 
     /// Samples of each simulated second
     #[arg(long, value_name = "N", default_value_t = 198,
@@ -53,6 +58,7 @@ pub(super) fn run(args: &DayArgs) -> Result<i32> {
     let options = Options {
         hours: args.hours,
         picture_s: args.picture,
+        cuts_windows: args.windows,
         bounds: Bounds { keep_ns: args.keep * 1_000_000_000, bytes_max: args.window.0 as usize },
         samples: args.samples as usize,
         processes: args.processes as usize,

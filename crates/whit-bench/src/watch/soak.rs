@@ -78,7 +78,7 @@ impl Soak {
     }
 }
 
-/// Runs the service; each row is told as soon as it is there.
+/// Runs the service, and says each row as soon as it is there.
 ///
 /// # Errors
 /// A folder or a load cannot be made, or the service does not begin.

@@ -9,6 +9,10 @@ const BACKOFF: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(500)..=Duration::from_secs(60);
 /// After a recorder that ran this long, the waits begin anew.
 const STEADY: Duration = Duration::from_secs(60);
+/// The recorder empties its rings once a second, and a busy machine may delay it. After this time, it is asked.
+const SILENCE: Duration = Duration::from_secs(10);
+/// Time for the answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// The waits.
 #[derive(Debug)]
 pub(super) struct Backoff(Duration);
@@ -35,20 +39,23 @@ impl Service<'_> {
     pub(super) fn start_recorder(&mut self) -> Result<(), StartError> {
         let stream = LiveStream::new(self.bounds(), self.origin);
         let begun_ns = self.clock.begun().as_nanos() as u64;
-        stream.with_window(|window, _| window.want_from(begun_ns));
+        if !self.sinks.is_empty() {
+            stream.with_window(|window, _| window.want_from(begun_ns));
+        }
         if self.settings.keeps_seconds()
             && let Err(error) = stream.with_window(|window, _| window.compress())
         {
             self.log.say(format_args!("fewer seconds are kept: they are not compressed: {error}"));
         }
-        let arguments = self.settings.recorder_arguments();
+        let arguments = self.memory.arguments(&self.settings);
         let talk = (&self.waker, &self.log);
         let recorder = Recorder::start(&self.program, &arguments, stream, &self.signals, talk)?;
         self.shared.set_recorder(Some(recorder.pid()));
         self.follow(recorder.stream());
         self.mappings_lost = 0;
         let since = Instant::now();
-        self.recording = Recording::Runs { recorder, since, is_announced: false };
+        self.memory.begin();
+        self.recording = Recording::Runs { recorder, since, is_announced: false, asked: None };
         Ok(())
     }
 
@@ -68,10 +75,55 @@ impl Service<'_> {
             Recording::Waits { until } if Instant::now() >= *until => self.again(),
             _ => {}
         }
+        self.end_a_hanging_recorder();
         match &self.recording {
             Recording::Runs { recorder, .. } if recorder.stream().is_over() => self.has_ended(),
             _ => Ok(()),
         }
+    }
+
+    /// Time until a recorder that stays silent has to be asked, or was asked for long enough.
+    pub(super) fn until_silence(&self) -> Duration {
+        match &self.recording {
+            Recording::Runs { recorder, is_announced: true, asked, .. } => match asked {
+                None => SILENCE.saturating_sub(recorder.stream().silent_for()),
+                Some(asked) => ANSWER_TIMEOUT.saturating_sub(asked.elapsed()),
+            },
+            _ => Duration::MAX,
+        }
+    }
+
+    /// A recorder may stand still while its pipe is open: it is stopped, or waits for a device for ever. Then it does not
+    /// even answer. A quiet target is no reason, since an answer needs no records.
+    fn end_a_hanging_recorder(&mut self) {
+        let Recording::Runs { recorder, is_announced: true, asked, .. } = &mut self.recording
+        else {
+            return;
+        };
+        let silent_for = recorder.stream().silent_for();
+        match *asked {
+            None if silent_for < SILENCE => return,
+            None => {
+                *asked = Some(Instant::now());
+                recorder.stream().ask_for_a_sign();
+                return;
+            }
+            Some(at) if silent_for < at.elapsed() => {
+                *asked = None;
+                return;
+            }
+            Some(at) if at.elapsed() < ANSWER_TIMEOUT => return,
+            Some(_) => {
+                recorder.kill();
+                // Its stream ends a moment later: until then, nothing more is to be done.
+                *asked = Some(Instant::now());
+            }
+        }
+        self.counters().recorder_hangs.one();
+        let silent_s = silent_for.as_secs();
+        self.log.say(format_args!(
+            "the recorder hangs: it has written nothing for {silent_s} s, and does not answer; it is ended"
+        ));
     }
 
     fn has_begun(&mut self) {
@@ -105,11 +157,14 @@ impl Service<'_> {
             self.cut();
         }
         let recording = std::mem::replace(&mut self.recording, Recording::Ended);
-        let Recording::Runs { recorder, since, is_announced } = recording else { return Ok(()) };
+        let Recording::Runs { recorder, since, is_announced, .. } = recording else {
+            return Ok(());
+        };
         self.gap_since.get_or_insert_with(Instant::now);
         self.shared.set_recorder(None);
         let ended = recorder.end();
-        if !self.had_begun {
+        let is_short_of_memory = self.learn_of_memory(&ended);
+        if !self.had_begun && !is_short_of_memory {
             let code = ended.code.and_then(|code| u8::try_from(code).ok()).filter(|code| *code > 0);
             return Err(ServiceError::Recorder {
                 messages: ended.messages,

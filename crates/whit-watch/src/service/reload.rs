@@ -69,13 +69,17 @@ impl Service<'_> {
         let old = std::mem::replace(&mut self.sinks, Sinks::start(sinks, &self.log));
         old.end();
         self.clock = WindowClock::new(self.settings.window.0, now(self.origin));
-        let bounds = self.bounds();
+        let (bounds, has_sinks) = (self.bounds(), !self.sinks.is_empty());
         if let Recording::Runs { recorder, .. } = &self.recording {
             let begun_ns = self.clock.begun().as_nanos() as u64;
             self.follow(recorder.stream());
             recorder.stream().with_window(|window, _| {
                 window.set_bounds(bounds);
-                window.want_from(begun_ns);
+                if has_sinks {
+                    window.want_from(begun_ns);
+                } else {
+                    window.want_nothing();
+                }
             });
         }
         if is_other_recorder || !matches!(self.recording, Recording::Runs { .. }) {

@@ -5,20 +5,14 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use crate::support::tools::{command, repository, succeed, text, whit, workload};
+use crate::support::tools::{beside, command, succeed, text, whit, workload};
 use crate::support::{Skip, check, probe, record};
 use whit_testing::run::{output, stderr};
 use whit_testing::wait::{is_soon, signal, wait_until};
 
-/// The program that fetches. Tests of all packages build it; those of this one alone do not.
+/// The program that fetches.
 fn fetcher() -> PathBuf {
-    let path = Path::new(env!("CARGO_BIN_EXE_whit")).with_file_name("whit-debuginfod");
-    if !path.exists() {
-        let mut build = command(env!("CARGO"));
-        build.args(["build", "--quiet", "-p", "whit-debuginfod"]).current_dir(repository());
-        succeed(&mut build);
-    }
-    path
+    beside("whit-debuginfod")
 }
 
 /// A server of the distribution, and the directory that it serves.

@@ -10,19 +10,8 @@ use whit_testing::probe;
 use whit_testing::run::{needs_of_line, stderr, stdout};
 use whit_testing::wait::{Busy, Load, is_soon, signal, wait_until};
 
-use crate::support::tools::{command, perf, repository, succeed, whit};
+use crate::support::tools::{beside, perf, whit, whole_files};
 use crate::support::{Skip, check};
-
-/// The program of the service. Tests of all packages build it; those of this one alone do not.
-fn program() -> PathBuf {
-    let path = Path::new(env!("CARGO_BIN_EXE_whit")).with_file_name("whit-watch");
-    if !path.exists() {
-        let mut build = command(env!("CARGO"));
-        build.args(["build", "--quiet", "-p", "whit-watch"]).current_dir(repository());
-        succeed(&mut build);
-    }
-    path
-}
 
 /// A service that keeps the last seconds.
 struct Flight {
@@ -33,7 +22,7 @@ struct Flight {
 impl Flight {
     fn start(rules: &str) -> Result<Flight, Skip> {
         needs_of_line(["record", "-a"])?;
-        program();
+        beside("whit-watch");
         let place = tempfile::tempdir().unwrap();
         let log = fs::File::create(place.path().join("log")).unwrap();
         let mut watch = whit();
@@ -60,13 +49,7 @@ impl Flight {
     }
 
     fn dumps(&self) -> Vec<PathBuf> {
-        let found = fs::read_dir(self.place.path().join("dumps")).into_iter().flatten().flatten();
-        // Those that are being written have other names.
-        let is_dump = |path: &PathBuf| {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            name.starts_with("whit-") && name.ends_with(".data")
-        };
-        let mut dumps: Vec<_> = found.map(|it| it.path()).filter(is_dump).collect();
+        let mut dumps = whole_files(&self.place.path().join("dumps"));
         dumps.sort_by_key(|path| fs::metadata(path).unwrap().modified().unwrap());
         dumps
     }

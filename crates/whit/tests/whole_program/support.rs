@@ -1,5 +1,7 @@
 //! The program under test; everything else is the harness's.
 
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 pub(crate) use whit_testing::parse::{report, script, stats};
@@ -7,7 +9,7 @@ pub(crate) use whit_testing::{Skip, check, probe};
 
 /// The programs that the tests run.
 pub(crate) mod tools {
-    pub(crate) use super::{record, whit};
+    pub(crate) use super::{beside, record, whit, whole_files};
     pub(crate) use whit_testing::probe::tracefs;
     pub(crate) use whit_testing::run::{command, perf, repository, succeed, text};
     pub(crate) use whit_testing::workload;
@@ -16,6 +18,29 @@ pub(crate) mod tools {
 /// The whit under test.
 pub(crate) fn whit() -> Command {
     whit_testing::run::whit(env!("CARGO_BIN_EXE_whit"))
+}
+
+/// A program that lies beside whit. Tests of all packages build it; those of this one alone do not.
+pub(crate) fn beside(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_BIN_EXE_whit")).with_file_name(name);
+    if !path.exists() {
+        let mut build = tools::command(env!("CARGO"));
+        build.args(["build", "--quiet", "-p", name]).current_dir(tools::repository());
+        tools::succeed(&mut build);
+    }
+    path
+}
+
+/// Recordings of `whit watch` in a folder, by name. Those that are being written have other names.
+pub(crate) fn whole_files(folder: &Path) -> Vec<PathBuf> {
+    let found = fs::read_dir(folder).into_iter().flatten().flatten();
+    let is_whole = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with("whit-") && name.ends_with(".data")
+    };
+    let mut files: Vec<_> = found.map(|it| it.path()).filter(is_whole).collect();
+    files.sort();
+    files
 }
 
 /// Records; gives the standard output of the command.

@@ -1,6 +1,8 @@
 //! `whit watch`: windows in files, status, faults, other settings while it runs.
 
+mod memory;
 mod push;
+mod storms;
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -14,18 +16,12 @@ use serde_json::Value;
 use whit_testing::run::{needs_of_line, stdout};
 use whit_testing::wait::{Load, is_soon, signal, wait_until};
 
-use crate::support::tools::{command, perf, repository, succeed, whit, workload};
+use crate::support::tools::{beside, perf, repository, succeed, whit, whole_files, workload};
 use crate::support::{Skip, check};
 
-/// The program of the service. Tests of all packages build it; those of this one alone do not.
+/// The program of the service.
 fn program() -> PathBuf {
-    let path = Path::new(env!("CARGO_BIN_EXE_whit")).with_file_name("whit-watch");
-    if !path.exists() {
-        let mut build = command(env!("CARGO"));
-        build.args(["build", "--quiet", "-p", "whit-watch"]).current_dir(repository());
-        succeed(&mut build);
-    }
-    path
+    beside("whit-watch")
 }
 
 /// A service with its folder.
@@ -55,9 +51,13 @@ impl Service {
     }
 
     fn launch(&mut self, options: &[&str]) {
+        self.launch_by(whit(), options);
+    }
+
+    /// The command becomes whit.
+    fn launch_by(&mut self, mut watch: Command, options: &[&str]) {
         let _ = self.child.wait();
         let log = fs::File::options().create(true).append(true).open(self.path("log")).unwrap();
-        let mut watch = whit();
         watch.arg("watch").arg("--config").arg(self.path("watch.toml")).args(options);
         watch.env("HOME", self.place.path()).env("NOTIFY_SOCKET", self.path("notify"));
         self.child = watch.stderr(log).spawn().unwrap();
@@ -78,15 +78,7 @@ impl Service {
     }
 
     fn files(&self) -> Vec<PathBuf> {
-        let found = fs::read_dir(self.path("files")).into_iter().flatten().flatten();
-        let is_whole = |path: &PathBuf| {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            name.starts_with("whit-") && name.ends_with(".data")
-        };
-        let data = found.map(|it| it.path()).filter(is_whole);
-        let mut files: Vec<_> = data.collect();
-        files.sort();
-        files
+        whole_files(&self.path("files"))
     }
 
     fn wait_for_files(&self, number: usize) {
@@ -206,6 +198,105 @@ fn a_killed_recorder_is_started_again_and_the_gap_is_counted() {
             "{log}"
         );
         assert!(log.contains("records again: for "), "{log}");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_stopped_recorder_is_noticed_and_another_one_starts() {
+    check("watch::a_stopped_recorder_is_noticed_and_another_one_starts", || {
+        let mut service = Service::start("window = \"1s\"\n")?;
+        service.wait_for_files(2);
+        let first = service.recorder().expect("a recorder");
+        assert_eq!(service.counted("recorder_hangs"), 0);
+        kill(first, "STOP");
+        assert!(is_soon(|| service.counted("recorder_hangs") == 1), "{}", service.log());
+        let is_other = || service.recorder().is_some_and(|pid| pid != first);
+        assert!(is_soon(is_other), "{}", service.log());
+        let number = service.files().len();
+        service.wait_for_files(number + 2);
+        // It is said once, and the new one does not hang.
+        assert_eq!(service.counted("recorder_hangs"), 1);
+        let log = service.end();
+        assert_eq!(
+            log.matches("the recorder hangs: it has written nothing for ").count(),
+            1,
+            "{log}"
+        );
+        assert!(log.contains("records again: for "), "{log}");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_quiet_target_is_no_recorder_that_hangs() {
+    check("watch::a_quiet_target_is_no_recorder_that_hangs", || {
+        let group = memory::perf_cgroup()?;
+        let config = format!("window = \"1s\"\ncgroup = [{:?}]\n", group.name());
+        let mut service = Service::start(&config)?;
+        let begun = || service.log().contains("whit watch: records");
+        assert!(is_soon(begun), "{}", service.log());
+        // Longer than a silence and the time for an answer.
+        let is_old = || service.status()["up_s"].as_f64() > Some(35.0);
+        assert!(is_soon(is_old), "{}", service.log());
+        assert_eq!(service.counted("recorder_hangs"), 0, "{}", service.log());
+        assert_eq!(service.counted("recorder_ends"), 0, "{}", service.log());
+        service.end();
+        Ok(())
+    });
+}
+
+#[test]
+fn nobody_makes_windows_that_no_sink_takes() {
+    check("watch::nobody_makes_windows_that_no_sink_takes", || {
+        let mut service = Service::start("window = \"1s\"\nformat = \"none\"\n")?;
+        let is_old = || service.status()["up_s"].as_f64() > Some(6.0);
+        assert!(is_soon(is_old), "{}", service.log());
+        let counted = |name| service.counted(name);
+        assert_eq!((counted("windows"), counted("window_bytes")), (0, 0));
+        assert_eq!(counted("records_lost_by_window_bytes"), 0);
+        assert!(service.recorder().is_some(), "{}", service.log());
+        // A sink that comes later gets windows.
+        service.configure("window = \"1s\"\n");
+        signal(&service.child, "-HUP");
+        service.wait_for_files(2);
+        assert!(samples(&service.files()[1]) > 0, "{}", service.log());
+        service.end();
+        Ok(())
+    });
+}
+
+#[test]
+fn windows_become_a_dataset_whose_oldest_ones_go() {
+    check("watch::windows_become_a_dataset_whose_oldest_ones_go", || {
+        let busy = Load::start(Command::new(workload("shares")?).args(["flat", "120"]));
+        let config = "freq = 199\nwindow = \"1s\"\nformat = \"parquet\"\n";
+        let mut service = Service::start(config)?;
+        let detail =
+            |name: &str| service.status()["sinks"][0]["detail"][name].as_u64().unwrap_or(0);
+        assert!(is_soon(|| detail("files") >= 3), "{}", service.log());
+        let bytes = detail("bytes");
+        let dataset = service.path("files/dataset");
+        let asked = |sql: &str| -> Value {
+            let mut query = whit();
+            query.args(["query", "--json", "--dataset"]).arg(&dataset).args(["-c", sql]);
+            serde_json::from_slice(&succeed(&mut query)).unwrap()
+        };
+        let found = asked(
+            "SELECT COUNT(*) AS samples, COUNT(DISTINCT s.recording_id) AS recordings FROM sample s \
+             JOIN thread t ON t.utid = s.utid WHERE t.name = 'shares'",
+        );
+        let number = |name: &str| found[0][name].as_u64().unwrap_or_else(|| panic!("{found}"));
+        assert!(number("samples") > 10 && number("recordings") >= 2, "{found}");
+        // As small as can be: one window stays.
+        service.configure(&format!("{config}keep-bytes = \"1K\"\n"));
+        signal(&service.child, "-HUP");
+        assert!(is_soon(|| detail("removed_by_age_or_bytes") >= 3), "{}", service.log());
+        assert!(detail("bytes") < bytes, "{}", service.log());
+        service.end();
+        let left = asked("SELECT COUNT(*) AS recordings FROM recording");
+        assert_eq!(left[0]["recordings"].as_u64(), Some(1), "{left}");
+        drop(busy);
         Ok(())
     });
 }
