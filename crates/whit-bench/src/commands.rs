@@ -1,8 +1,8 @@
 //! The comparisons, and the options that all of them have.
 
 mod accuracy;
-mod archive;
 mod agents;
+mod archive;
 mod brief;
 mod budget;
 mod cgroup;

@@ -30,8 +30,8 @@
 #![forbid(unsafe_code)]
 
 pub mod accuracy;
-pub mod archive;
 pub mod agents;
+pub mod archive;
 pub mod budget;
 pub mod cgroup;
 pub mod compare;

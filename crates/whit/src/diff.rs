@@ -38,10 +38,6 @@ pub(crate) struct DiffArgs {
     /// Recordings after
     #[arg(value_name = "AFTER", last = true)]
     after: Vec<PathBuf>,
-    /// Compare parts of this dataset of `whit export --parquet`: samples by host, build (first digits of a
-    /// build id), unit, pod, container, from and to (times in UTC)
-    #[arg(long, value_name = "FOLDER", conflicts_with_all = dataset::CONFLICTS, help_heading = heading::FILTER)]
-    dataset: Option<PathBuf>,
     /// Divide by the units of work of each of several recordings: one number, or one before and one
     /// after
     #[arg(long, value_name = "N[,M]", conflicts_with = "per_event", help_heading = heading::ROWS)]
