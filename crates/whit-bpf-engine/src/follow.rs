@@ -337,5 +337,10 @@ impl Follower {
         for pid in self.model.sweep(|pid| processes::exists(&self.roots, Tid(pid))) {
             self.lock().remove_process(pid as u32, now);
         }
+        let again = self.modules.sweep(&self.model, now, &self.stacks);
+        if !again.is_empty() {
+            self.model.touch(|backing| again.contains(backing));
+            self.tell();
+        }
     }
 }

@@ -244,6 +244,11 @@ impl Model {
         self.changed.drain().collect()
     }
 
+    /// Everything that a process maps.
+    pub(super) fn backings(&self) -> HashSet<&Backing> {
+        self.spaces.values().flat_map(Space::iter).map(|(_, mapped)| &mapped.backing).collect()
+    }
+
     /// Has those told again that map one of these.
     pub(super) fn touch(&mut self, is_meant: impl Fn(&Backing) -> bool) {
         for (pid, space) in &self.spaces {

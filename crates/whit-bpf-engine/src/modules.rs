@@ -1,6 +1,6 @@
 //! Binaries that processes map, and their tables: made by threads of their own, each binary once.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fs::Metadata;
 use std::ops::{Deref, Range};
@@ -8,15 +8,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use whit_bpf::BpfError;
 use whit_bpf::stacks::{InterpreterNumber, Mapping, Stacks, TableNumber, TableParts};
 use whit_elf::{ElfImage, own_vdso};
 use whit_engine::error::EngineError;
 use whit_host::roots::Roots;
+use whit_sys::maps::MapsLine;
 use whit_sys::process_files::{Identity, OpenError, WantedFile};
 use whit_sys::{Errno, MappedFile, Waker};
 use whit_types::{FileId, FileOffset, FileStamp, OpenFailure};
@@ -32,6 +33,12 @@ const WORKERS_MAX: usize = 4;
 /// Binaries that are known; more have no table.
 const MODULES_MAX: usize = 16384;
 
+/// A binary without processes may be taken out after so long, and is looked for so often: a program that is started again
+/// and again stays known.
+const UNUSED_INTERVAL: Duration = Duration::from_secs(10);
+/// Binaries without processes that are kept.
+const UNUSED_MAX: usize = 1024;
+
 /// A binary that could not be opened is tried through so many processes: one may have ended meanwhile.
 const OPEN_ATTEMPTS_MAX: u32 = 8;
 
@@ -40,13 +47,33 @@ const OPEN_ATTEMPTS_MAX: u32 = 8;
 enum Module {
     /// A thread works on it, for the so many-th time.
     Pending(u32),
-    /// Its addresses, and its table in the kernel. The image stays mapped: the kernel's programs
-    /// recognize the file by it.
-    Ready(ElfImage, TableNumber),
+    /// It has been opened.
+    Ready(Ready),
     /// It says nothing.
     NoImage,
     /// It could not be opened, last through this process.
     Unopened { error: OpenError, pid: i32, attempts: u32 },
+}
+
+/// A binary that was opened.
+#[derive(Debug)]
+struct Ready {
+    /// It stays mapped: the kernel's programs recognize the file by it.
+    image: ElfImage,
+    table: TableNumber,
+    load: Load,
+    /// When it was first seen that no process maps it.
+    unused_since: Option<Instant>,
+}
+
+/// How the loading of a table ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Load {
+    Done,
+    /// There was no room for it.
+    Refused,
+    /// It is that of an interpreter, which the programs know for as long as they run.
+    Stays,
 }
 
 /// A binary to be worked on: which it is, and a process that has it mapped.
@@ -99,6 +126,8 @@ pub struct TableCounts {
     pub without: u64,
     /// Tables that did not fit into the kernel's memory.
     pub refused: u64,
+    /// Binaries that no process mapped any more, and whose tables were taken out.
+    pub removed: u64,
     /// Interpreters whose frames stay native, since the kernel refused them.
     pub interpreters_refused: u64,
 }
@@ -122,6 +151,8 @@ pub(super) struct Modules {
     done: Receiver<Done>,
     workers: Vec<JoinHandle<()>>,
     interpreters: Interpreters,
+    /// When unused binaries were last looked for.
+    swept: Instant,
     pub(super) counts: TableCounts,
 }
 
@@ -138,7 +169,7 @@ impl Interpreters {
     /// Makes an interpreter known to the programs. Where the kernel refuses, its frames stay native.
     fn learn(&mut self, python: &Python, stacks: &Mutex<Stacks>) -> Option<InterpreterNumber> {
         let named = self.named.clone();
-        let mut stacks = stacks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stacks = lock(stacks);
         if self.names.is_none() {
             let functions = stacks.functions().ok()?;
             self.names = Names::start(functions, &self.roots, named).ok();
@@ -173,7 +204,8 @@ impl Modules {
         let counts = TableCounts::default();
         let (known, arenas) = (HashMap::new(), HashMap::new());
         let interpreters = Interpreters { roots: roots.clone(), names: None, named };
-        Ok(Modules { known, arenas, tasks: Some(tasks), done, workers, interpreters, counts })
+        let (tasks, swept) = (Some(tasks), Instant::now());
+        Ok(Modules { known, arenas, tasks, done, workers, interpreters, swept, counts })
     }
 
     /// The mappings of a process for the kernel's programs. The threads start on new binaries.
@@ -212,7 +244,7 @@ impl Modules {
                 without(TableNumber::NOT_YET)
             }
             Some(Module::Unopened { .. }) => without(TableNumber::NOT_OPENED),
-            Some(Module::Ready(image, table)) => {
+            Some(Module::Ready(Ready { image, table, .. })) => {
                 let offset = FileOffset(mapped.file_offset);
                 match image.svma_of_mapping(offset, end - start) {
                     Some(svma) => {
@@ -271,9 +303,9 @@ impl Modules {
                         python.and_then(|python| self.interpreters.learn(&python, stacks));
                     self.counts.interpreters_refused +=
                         u64::from(is_wanted && interpreter.is_none());
-                    let number = self.load(table, interpreter, stacks);
-                    name(&backing, &image, number, stacks);
-                    Module::Ready(image, number)
+                    let (table, load) = self.load(table, interpreter, stacks);
+                    name(&backing, &image, table, stacks);
+                    Module::Ready(Ready { image, table, load, unused_since: None })
                 }
                 Ok(None) => {
                     self.counts.without += 1;
@@ -297,7 +329,7 @@ impl Modules {
     pub(super) fn learn_arenas(&mut self, of: Trampolines, stacks: &Mutex<Stacks>) {
         if !self.arenas.contains_key(&of) {
             let table = of.table().ok().map(|table| (table, Origin::Built));
-            let number = self.load(table, None, stacks);
+            let (number, _) = self.load(table, None, stacks);
             self.arenas.insert(of, number);
         }
     }
@@ -307,28 +339,117 @@ impl Modules {
         table: Option<(UnwindTable, Origin)>,
         interpreter: Option<InterpreterNumber>,
         stacks: &Mutex<Stacks>,
-    ) -> TableNumber {
+    ) -> (TableNumber, Load) {
         let Some((table, origin)) = table else {
             self.counts.without += 1;
-            return TableNumber::NONE;
+            return (TableNumber::NONE, Load::Done);
         };
         match load(stacks, &table, interpreter) {
             Ok(number) => {
                 self.counts.count(&table, origin);
-                number
+                (number, if interpreter.is_some() { Load::Stays } else { Load::Done })
             }
             Err(_) => {
                 self.counts.refused += 1;
-                TableNumber::NONE
+                (TableNumber::NONE, Load::Refused)
             }
         }
     }
+
+    /// Takes out binaries that no process maps any more: deleted ones, whose bytes stay on the disk until then, and those
+    /// that were unused for longest, where there are many or where room for tables ends.
+    ///
+    /// Gives binaries that have to be worked on again, since there is room for their tables now.
+    pub(super) fn sweep(
+        &mut self,
+        model: &Model,
+        now: Instant,
+        stacks: &Mutex<Stacks>,
+    ) -> Vec<Backing> {
+        if now.saturating_duration_since(self.swept) < UNUSED_INTERVAL {
+            return Vec::new();
+        }
+        self.swept = now;
+        let mapped = model.backings();
+        let unused = self.unused(&mapped, now);
+        let is_tight = || lock(stacks).tables_are_tight();
+        let was_tight = is_tight();
+        let deleted = if unused.is_empty() { HashSet::new() } else { deleted() };
+        let mut many = unused.len().saturating_sub(UNUSED_MAX);
+        for (_, address, backing) in unused {
+            let goes = many > 0 || deleted.contains(&address) || (was_tight && is_tight());
+            if goes && self.remove(&backing, now, stacks) {
+                many = many.saturating_sub(1);
+            }
+        }
+        if self.known.len() > MODULES_MAX / 2 {
+            let says_something =
+                |module: &Module| matches!(module, Module::Pending(_) | Module::Ready(_));
+            self.known.retain(|backing, module| mapped.contains(backing) || says_something(module));
+        }
+        let refused = |(backing, module): (&Backing, &Module)| {
+            let is_refused = matches!(module, Module::Ready(Ready { load: Load::Refused, .. }));
+            is_refused.then(|| backing.clone())
+        };
+        // Those that are too large for the room that is always left are not tried again and again.
+        if !was_tight || is_tight() {
+            return Vec::new();
+        }
+        let refused: Vec<_> = self.known.iter().filter_map(refused).collect();
+        refused.into_iter().filter(|backing| self.remove(backing, now, stacks)).collect()
+    }
+
+    /// Files that no process has mapped for a while, those that were unused for longest first: since when, and where they
+    /// are mapped here.
+    fn unused(&mut self, mapped: &HashSet<&Backing>, now: Instant) -> Vec<(Instant, u64, Backing)> {
+        let mut unused = Vec::new();
+        for (backing, module) in &mut self.known {
+            let (Module::Ready(ready), Backing::File { .. }) = (module, backing) else { continue };
+            if mapped.contains(backing) || ready.load == Load::Stays {
+                ready.unused_since = None;
+                continue;
+            }
+            let since = *ready.unused_since.get_or_insert(now);
+            if now.saturating_duration_since(since) >= UNUSED_INTERVAL {
+                unused.push((since, ready.image.bytes().as_ptr() as u64, backing.clone()));
+            }
+        }
+        unused.sort_by_key(|(since, _, _)| *since);
+        unused
+    }
+
+    /// False where the kernel refuses: then all stays.
+    fn remove(&mut self, backing: &Backing, now: Instant, stacks: &Mutex<Stacks>) -> bool {
+        let Some(Module::Ready(ready)) = self.known.get(backing) else { return false };
+        let mut stacks = lock(stacks);
+        // No program finds the file before its table goes, and its inode stays in its place until then.
+        let gone = stacks
+            .forget_file(ready.image.bytes().as_ptr() as u64)
+            .and_then(|()| stacks.remove_table(ready.table, now));
+        drop(stacks);
+        if gone.is_ok() {
+            self.known.remove(backing);
+            self.counts.removed += 1;
+        }
+        gone.is_ok()
+    }
+}
+
+fn lock(stacks: &Mutex<Stacks>) -> MutexGuard<'_, Stacks> {
+    stacks.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The beginnings of our mappings of files that were deleted.
+fn deleted() -> HashSet<u64> {
+    let maps = std::fs::read("/proc/self/maps").unwrap_or_default();
+    let lines = maps.split(|byte| *byte == b'\n').filter_map(MapsLine::parse);
+    lines.filter(|line| line.path.ends_with(b" (deleted)")).map(|line| line.start).collect()
 }
 
 /// Has stacks go through a binary from now on wherever a process maps it, before that is known here.
 fn name(backing: &Backing, image: &ElfImage, table: TableNumber, stacks: &Mutex<Stacks>) {
     let Some(bias) = image.code_bias() else { return };
-    let stacks = stacks.lock().unwrap_or_else(PoisonError::into_inner);
+    let stacks = lock(stacks);
     // Refused, the binary is known where its mappings are.
     let _ = match backing {
         Backing::None | Backing::Trampolines(_) => Ok(()),
@@ -362,7 +483,7 @@ fn load(
     let rules: Vec<[u8; 8]> = table.rules().iter().map(|rule| rule.encode()).collect();
     let (start, index, rows) = (table.range().start.0, table.index(), table.rows());
     let parts = TableParts { start, index, rows, rules: &rules, interpreter };
-    stacks.lock().unwrap_or_else(PoisonError::into_inner).add_table(&parts)
+    lock(stacks).add_table(&parts, Instant::now())
 }
 
 fn work(

@@ -249,6 +249,7 @@ impl fmt::Display for Details<'_> {
             (all.sum(|of| of.late), "threads whose coming the kernel hid"),
             (all.sum(|of| of.learned), "mappings found before they were told of"),
             (tables.refused, "tables refused"),
+            (tables.removed, "binaries taken out that no process mapped any more"),
             (tables.interpreters_refused, "interpreters refused"),
             (all.sum(|of| of.interpreted), "interpreted frames"),
         ] {

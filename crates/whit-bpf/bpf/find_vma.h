@@ -28,20 +28,22 @@
 #define BUSY -16
 /* Result of name_file() where no file is mapped: ENOENT. */
 #define NO_FILE -2
+/* In the place of a table: the file is to be forgotten. */
+#define FORGET (~0ull)
 
 /* How to unwind in a file. */
 struct file_table {
 	/* Stated addresses less offsets in the file. */
 	u64 bias;
 	u32 table;
-	u32 unused;
+	u32 generation;
 };
 
 /*
  * By the address of the file's inode in the kernel; 0 is the kernel's own code for user mode. Numbers of
  * devices and inodes do not tell files apart: a file on overlayfs has other ones in stat(2) than in its
  * mappings, and files in two subvolumes of btrfs may share theirs. The loader keeps each file mapped, so
- * that the inode stays where it is.
+ * that the inode stays where it is, and has it forgotten before.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -166,13 +168,16 @@ static long look_for_inode(struct task_struct *task, struct vm_area_struct *vma,
 
 /*
  * Run by the loader (BPF_PROG_TEST_RUN), with arguments: where the loader has a file mapped, stated
- * addresses of the file less offsets in it, and the number of its table. Makes the file known. Returns 0
- * or the error of bpf_find_vma(); NO_FILE where no file is mapped.
+ * addresses of the file less offsets in it, and the number of its table with the generation above it. Makes
+ * the file known, or with the table FORGET unknown. Returns 0 or the error of bpf_find_vma(); NO_FILE where
+ * no file is mapped, or where the file to be forgotten was not known.
  */
 SEC("raw_tp")
 int name_file(struct bpf_raw_tracepoint_args *ctx)
 {
-	struct file_table table = { .bias = ctx->args[1], .table = ctx->args[2] };
+	struct file_table table = { .bias = ctx->args[1],
+				    .table = ctx->args[2],
+				    .generation = ctx->args[2] >> 32 };
 	u64 inode = 0;
 	long result;
 
@@ -181,7 +186,11 @@ int name_file(struct bpf_raw_tracepoint_args *ctx)
 	result = bpf_find_vma(bpf_get_current_task_btf(), ctx->args[0], look_for_inode, &inode, 0);
 	if (result)
 		return result;
-	return inode ? bpf_map_update_elem(&files, &inode, &table, 0) : NO_FILE;
+	if (!inode)
+		return NO_FILE;
+	if (ctx->args[2] == FORGET)
+		return bpf_map_delete_elem(&files, &inode);
+	return bpf_map_update_elem(&files, &inode, &table, 0);
 }
 
 /* Called under the memory's lock with the mapping that holds the address: has `found` say how to
@@ -212,6 +221,7 @@ static long look_at(struct task_struct *task, struct vm_area_struct *vma,
 	if (file)
 		found->bias -= vma->vm_pgoff << PAGE_SHIFT;
 	found->table = known->table;
+	found->generation = known->generation;
 	return 0;
 }
 

@@ -156,7 +156,8 @@ struct unwind_mapping {
 	/* Actual addresses less this are stated ones. */
 	u64 bias;
 	u32 table;
-	u32 unused;
+	/* That of the table: the number may be another one's by now. */
+	u32 generation;
 };
 
 struct unwind_table {
@@ -169,7 +170,8 @@ struct unwind_table {
 	u32 rules;
 	/* The interpreter that the binary has; 0 for none. */
 	u32 interpreter;
-	u32 unused;
+	/* Another one each time that the number is given out. */
+	u32 generation;
 };
 
 /* Frames of interpreted functions in the place of a native frame: see interpreter.h. */
@@ -378,8 +380,12 @@ UNWIND_FN u32 unwind_go_to(struct unwind_state *s, u64 address)
 	}
 	s->table.buckets = s->table.interpreter = 0;
 	const struct unwind_table *table = unwind_table(s->mapping.table);
-	if (table)
+	if (!table)
+		return 1;
+	if (table->generation == s->mapping.generation)
 		s->table = *table;
+	else
+		s->mapping.table = UNWIND_TABLE_NOT_YET;
 	return 1;
 }
 

@@ -26,7 +26,7 @@ const REASON_WORDS: usize = 32;
 
 /// `struct unwind_mapping`.
 pub(super) fn mapping(mapping: &Mapping) -> [u8; 32] {
-    let words = [mapping.start, mapping.end, mapping.bias, u64::from(mapping.table.0)];
+    let words = [mapping.start, mapping.end, mapping.bias, mapping.table.0];
     let mut bytes = [0; 32];
     for (place, word) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(words) {
         *place = word.to_ne_bytes();
@@ -37,7 +37,7 @@ pub(super) fn mapping(mapping: &Mapping) -> [u8; 32] {
 /// The arguments of `name_file`.
 pub(super) fn naming(address: u64, bias: u64, table: TableNumber) -> [u8; 24] {
     let mut bytes = [0; 24];
-    let words = [address, bias, u64::from(table.0)];
+    let words = [address, bias, table.0];
     for (place, word) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(words) {
         *place = word.to_ne_bytes();
     }
@@ -48,7 +48,7 @@ pub(super) fn naming(address: u64, bias: u64, table: TableNumber) -> [u8; 24] {
 pub(super) fn file_table(bias: u64, table: TableNumber) -> [u8; 16] {
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&bias.to_ne_bytes());
-    bytes[8..12].copy_from_slice(&table.0.to_ne_bytes());
+    bytes[8..].copy_from_slice(&table.0.to_ne_bytes());
     bytes
 }
 
@@ -57,10 +57,12 @@ pub(super) fn table(
     start: u64,
     [buckets, index, rows, rules]: [u32; 4],
     interpreter: Option<InterpreterNumber>,
+    generation: u32,
 ) -> [u8; 32] {
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&start.to_ne_bytes());
-    let numbers = [buckets, index, rows, rules, interpreter.map_or(0, |it| it.0)];
+    let interpreter = interpreter.map_or(0, |it| it.0);
+    let numbers = [buckets, index, rows, rules, interpreter, generation];
     for (place, number) in bytes[8..].as_chunks_mut::<4>().0.iter_mut().zip(numbers) {
         *place = number.to_ne_bytes();
     }
@@ -121,9 +123,11 @@ mod tests {
         let bytes = naming(7, 8, TableNumber(9));
         assert_eq!([bytes[0], bytes[8], bytes[16]], [7, 8, 9]);
         assert_eq!((file_table(5, TableNumber(6))[0], file_table(5, TableNumber(6))[8]), (5, 6));
-        let bytes = table(1, [2, 3, 4, 5], Some(InterpreterNumber(6)));
-        let numbers = [8, 12, 16, 20, 24].map(|at| bytes[at]);
-        assert_eq!((bytes[0], numbers), (1, [2, 3, 4, 5, 6]));
+        let bytes = table(1, [2, 3, 4, 5], Some(InterpreterNumber(6)), 7);
+        let numbers = [8, 12, 16, 20, 24, 28].map(|at| bytes[at]);
+        assert_eq!((bytes[0], numbers), (1, [2, 3, 4, 5, 6, 7]));
+        let again = TableNumber::new(4, 5);
+        assert_eq!((again.number(), file_table(1, again)[8], file_table(1, again)[12]), (4, 4, 5));
         assert_eq!(u64::from_ne_bytes(process(7, 3, true)), 7 << 32 | 1 << 16 | 3);
         assert_eq!(u64::from_ne_bytes(process(7, 3, false)), 7 << 32 | 3);
     }

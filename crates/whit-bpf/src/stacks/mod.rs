@@ -54,11 +54,23 @@ pub const PROCESSES_MAX: usize = 16384;
 /// Most frames of a user stack, and of a kernel's.
 pub const FRAMES_MAX: usize = 127;
 
-/// Number of a table in the kernel.
+/// Number of a table in the kernel, with its generation above it: numbers of removed tables are given out again.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct TableNumber(pub(crate) u32);
+pub struct TableNumber(pub(crate) u64);
 
 impl TableNumber {
+    pub(crate) fn new(number: u32, generation: u32) -> TableNumber {
+        TableNumber(u64::from(generation) << 32 | u64::from(number))
+    }
+
+    pub(crate) fn number(self) -> u32 {
+        self.0 as u32
+    }
+
+    pub(crate) fn generation(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
     /// There will be one, which is not there yet.
     pub const NOT_YET: TableNumber = TableNumber(0);
     /// There is none: code that does not describe itself.
@@ -472,8 +484,22 @@ impl Stacks {
     ///
     /// [`BpfError::Room`] where [`TABLE_MEMORY_MAX_BYTES`] or another limit is reached; the tables
     /// that are there stay.
-    pub fn add_table(&mut self, parts: &TableParts<'_>) -> Result<TableNumber, BpfError> {
-        self.tables.add(&self.program, parts)
+    pub fn add_table(
+        &mut self,
+        parts: &TableParts<'_>,
+        now: Instant,
+    ) -> Result<TableNumber, BpfError> {
+        self.tables.add(&self.program, parts, now)
+    }
+
+    /// Takes a table out. Mappings that still name it have no table from here on. No program may name the file of the table
+    /// any more ([`Stacks::forget_file`]).
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel refuses: then it stays.
+    pub fn remove_table(&mut self, table: TableNumber, now: Instant) -> Result<(), BpfError> {
+        self.tables.remove(&self.program, table, now)
     }
 
     /// Makes an interpreter known. Its frames are walked in the binary whose table names it.
@@ -524,6 +550,15 @@ impl Stacks {
         self.program.set_vdso(bias, table)
     }
 
+    /// Has stacks no longer go through the file that is mapped at an address of ours. It may be unmapped from here on.
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel refuses.
+    pub fn forget_file(&self, address: u64) -> Result<(), BpfError> {
+        self.program.forget_file(address)
+    }
+
     /// Whether [`Stacks::set_file`] has an effect: the kernel has [`FIND_VMA`].
     pub fn finds_mappings(&self) -> bool {
         self.program.finds_mappings
@@ -532,6 +567,11 @@ impl Stacks {
     /// Bytes that tables take.
     pub fn table_bytes(&self) -> usize {
         self.tables.bytes()
+    }
+
+    /// Whether tables take more than three quarters of their room, in bytes, rules or number.
+    pub fn tables_are_tight(&self) -> bool {
+        self.tables.are_tight()
     }
 
     /// Makes known what a process has mapped: sorted, without overlap.

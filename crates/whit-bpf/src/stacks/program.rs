@@ -42,6 +42,10 @@ const OFF_CPU_BEGAN: &str = "off_cpu_began";
 const OFF_CPU_ENDED: &str = "off_cpu_ended";
 /// Error while this process's memory changes: `EBUSY`.
 const BUSY: i32 = 16;
+/// Error where no file is mapped or known: `ENOENT`.
+const NO_FILE: i32 = 2;
+/// In the place of a table, for a file that is to be forgotten: `FORGET` of `bpf/find_vma.h`.
+const FORGET: TableNumber = TableNumber(u64::MAX);
 /// It is asked again so often, after a pause: mappings are made within microseconds.
 const NAMING_ATTEMPTS_MAX: u32 = 100;
 const NAMING_PAUSE: Duration = Duration::from_micros(100);
@@ -298,8 +302,33 @@ impl Program {
         if !self.finds_mappings {
             return Ok(());
         }
+        match self.name_file(layout::naming(address, bias, table))? {
+            0 => Ok(()),
+            errno => {
+                let refusal = libbpf_rs::Error::from_raw_os_error(errno);
+                Err(refused("name a file to a BPF program")(refusal))
+            }
+        }
+    }
+
+    /// The file that is mapped there names no table any more.
+    pub(super) fn forget_file(&self, address: u64) -> Result<(), BpfError> {
+        if !self.finds_mappings {
+            return Ok(());
+        }
+        match self.name_file(layout::naming(address, 0, FORGET))? {
+            // It was never made known: there was no room.
+            0 | NO_FILE => Ok(()),
+            errno => {
+                let refusal = libbpf_rs::Error::from_raw_os_error(errno);
+                Err(refused("have a BPF program forget a file")(refusal))
+            }
+        }
+    }
+
+    /// Runs the program with its arguments, and gives its error.
+    fn name_file(&self, mut arguments: [u8; 24]) -> Result<i32, BpfError> {
         let program = self.program(NAME_FILE)?;
-        let mut arguments = layout::naming(address, bias, table);
         for attempt in 1.. {
             let input =
                 ProgramInput { context_in: Some(&mut arguments), ..ProgramInput::default() };
@@ -308,16 +337,12 @@ impl Program {
                 program.test_run(input).map_err(refused("name a file to a BPF program"))?
             };
             match -(output.return_value as i32) {
-                0 => break,
                 // Another thread of ours maps something at this moment.
                 BUSY if attempt < NAMING_ATTEMPTS_MAX => std::thread::sleep(NAMING_PAUSE),
-                errno => {
-                    let refusal = libbpf_rs::Error::from_raw_os_error(errno);
-                    return Err(refused("name a file to a BPF program")(refusal));
-                }
+                errno => return Ok(errno),
             }
         }
-        Ok(())
+        Ok(0)
     }
 
     pub(super) fn set_vdso(&self, bias: u64, table: TableNumber) -> Result<(), BpfError> {
@@ -341,6 +366,14 @@ impl Program {
             }
         }
         Ok(chunks)
+    }
+
+    pub(super) fn read_chunk(&self, chunk: &MapHandle) -> Result<Vec<u8>, BpfError> {
+        let _in_force = privilege::raise(&NEEDED);
+        let words = chunk.lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
+        words
+            .map_err(refused("read an unwind table"))?
+            .ok_or(BpfError::Object { part: "table memory" })
     }
 
     pub(super) fn fill_chunk(&self, chunk: &MapHandle, words: &[u8]) -> Result<(), BpfError> {

@@ -6,12 +6,13 @@ mod support;
 
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use whit_bpf::stacks::channel::{Channel, Loss, Record};
 use whit_bpf::stacks::{
     BLOCKED_THREADS_MAX, Blocked, CgroupHierarchy, ChosenBy, Counts, FRAMES_MAX, Mapping,
-    ProgramKind, StackOptions, Stacks, StopReason, TABLE_MEMORY_MAX_BYTES, TableNumber, lacking,
+    ProgramKind, StackOptions, Stacks, StopReason, TABLE_MEMORY_MAX_BYTES, TableNumber, TableParts,
+    lacking,
 };
 use whit_testing::wait::{Load, wait_until};
 
@@ -292,8 +293,38 @@ fn walks_end_at_the_depth_that_is_set() {
                 let most = FRAMES_MAX.div_ceil(divisor as usize) as u64;
                 assert!(frames <= most * walks, "{divisor}: {walks} {frames}");
                 assert!(frames > most * walks / 2, "{divisor}: {walks} {frames}");
-                assert!(limited * 10 > walks * 9, "{divisor}: {walks} {limited}");
+                // The program goes up and down: some of its stacks are shorter.
+                assert!(limited * 2 > walks, "{divisor}: {walks} {limited}");
             }
+        }
+        Ok(())
+    });
+}
+
+/// Each table takes more than half of the room.
+#[test]
+fn tables_that_are_taken_out_leave_room_after_a_rest() {
+    check("tables_that_are_taken_out_leave_room_after_a_rest", || {
+        let options = StackOptions { table_bytes: 1 << 20, ..options(true, false) };
+        let mut stacks = load(&StackOptions { pid_namespace: None, ..options })?;
+        let rows = vec![7; 150_000];
+        let parts = TableParts {
+            start: 0,
+            index: &[0, 150_000],
+            rows: &rows,
+            rules: &[[0; 8]],
+            interpreter: None,
+        };
+        let (mut now, mut before) = (Instant::now(), None);
+        for _ in 0..5 {
+            let table = stacks.add_table(&parts, now).expect("there is room");
+            assert_ne!(Some(table), before, "a number that is given out again is another table's");
+            assert_eq!(stacks.table_bytes(), 600_008);
+            assert!(stacks.add_table(&parts, now).is_err(), "there is no room");
+            stacks.remove_table(table, now).expect("remove the table");
+            assert_eq!(stacks.table_bytes(), 0);
+            assert!(stacks.add_table(&parts, now).is_err(), "programs may still read it");
+            (now, before) = (now + Duration::from_secs(2), Some(table));
         }
         Ok(())
     });

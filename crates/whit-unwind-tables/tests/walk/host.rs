@@ -9,6 +9,7 @@ use whit_unwind::table::UnwindTable;
 
 /// Why it stopped: `enum unwind_reason`.
 pub(crate) const END: u64 = 1;
+pub(crate) const NO_TABLE_YET: u64 = 5;
 pub(crate) const REASONS: u64 = 17;
 /// Numbers of tables below are none: not yet loaded, none at all, not opened.
 pub(crate) const TABLE_NONE: u32 = 1;
@@ -71,6 +72,8 @@ pub(crate) struct Image {
     pub(crate) rules: Vec<u64>,
     /// start; buckets, index, rows, rules, interpreter.
     pub(crate) tables: Vec<(u64, [u32; 5])>,
+    /// The generation of all tables; that of mappings is 0.
+    pub(crate) generation: u32,
     /// Each as words of 64 bits.
     pub(crate) interpreters: Vec<[u64; INTERPRETER_WORDS]>,
     pub(crate) mappings: Vec<HostMapping>,
@@ -101,7 +104,10 @@ impl Image {
         put(&mut out, self.tables.len() as u64);
         for (start, numbers) in &self.tables {
             put(&mut out, *start);
-            numbers.iter().chain([&0]).for_each(|number| out.extend(number.to_le_bytes()));
+            numbers
+                .iter()
+                .chain([&self.generation])
+                .for_each(|number| out.extend(number.to_le_bytes()));
         }
         put(&mut out, self.mappings.len() as u64);
         for m in &self.mappings {

@@ -2,9 +2,9 @@
 
 use proptest::prelude::*;
 
-use whit_testing::Skip;
+use whit_testing::{Skip, check};
 
-use crate::host::{Host, HostMapping, HostStack, INTERPRETER_WORDS, Image, REASONS};
+use crate::host::{Host, HostMapping, HostStack, INTERPRETER_WORDS, Image, NO_TABLE_YET, REASONS};
 
 /// Addresses, counts and offsets near each other, so that most of them mean something.
 fn near() -> impl Strategy<Value = u64> {
@@ -44,6 +44,7 @@ prop_compose! {
         tables in prop::collection::vec((near(), prop::array::uniform5(0u32..30)), 0..5),
         interpreters in prop::collection::vec(interpreter(), 0..30),
         mappings in prop::collection::vec((near(), near(), near(), 0u32..6), 0..8),
+        generation in 0u32..2,
     ) -> Image {
         let mappings = mappings.into_iter();
         let mappings = mappings.map(|(start, size, bias, table)| HostMapping {
@@ -53,7 +54,7 @@ prop_compose! {
             table,
         });
         let mappings = mappings.collect();
-        Image { words, rules, tables, mappings, interpreters }
+        Image { words, rules, tables, generation, mappings, interpreters }
     }
 }
 
@@ -97,4 +98,23 @@ fn the_walk_always_ends_for_a_reason_inside_its_own_memory() {
             Ok(())
         })
         .unwrap();
+}
+
+/// Its number was given out again: the mapping is one of before.
+#[test]
+fn a_table_of_another_generation_is_not_there_yet() {
+    check("walk_of_another_generation", || {
+        let host = Host::compile()?;
+        let mapping = HostMapping { start: 0x1000, end: 0x2000, bias: 0, table: 3 };
+        let stack =
+            HostStack { ip: 0x1100, sp: 0x5000, bytes: vec![0; 64], ..HostStack::default() };
+        let reason = |generation| {
+            let (tables, mappings) = (vec![(0, [0; 5]); 4], vec![mapping]);
+            let image = Image { tables, mappings, generation, ..Image::default() };
+            host.walk(&image, std::slice::from_ref(&stack))[0].reason
+        };
+        assert_ne!(reason(0), NO_TABLE_YET);
+        assert_eq!(reason(1), NO_TABLE_YET);
+        Ok(())
+    });
 }

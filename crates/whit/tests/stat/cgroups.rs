@@ -141,6 +141,8 @@ fn fields_with_cgroups_are_those_of_perf() {
         }
         let line =
             ["-x;", "-a", "--for-each-cgroup", &inside, "-e", "page-faults", "sh", "-c", &script];
+        // A page that is not in the page cache takes a fault of its own; one that is there comes with its neighbours.
+        counted(&line);
         let (ours, theirs) = (fields(&counted(&line)), fields(&text(perf(&line)?)));
         for (our, their) in ours.iter().zip(&theirs) {
             assert_eq!(our[1..4], their[1..4]);

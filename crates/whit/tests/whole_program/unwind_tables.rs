@@ -56,6 +56,32 @@ fn a_binary_without_a_build_id_has_its_table_in_the_cache() {
     });
 }
 
+/// As builds make them. A file that is mapped takes its place on the disk until the recording ends.
+#[test]
+fn deleted_binaries_that_no_process_maps_are_let_go() {
+    check("bpf_deleted_binaries", || {
+        probe::bpf_stacks()?;
+        probe::whole_cpus()?;
+        let directory = tempfile::tempdir().expect("make a directory");
+        let (place, program) = (directory.path(), directory.path().join("built"));
+        let load = Load::start(recorder(place).args(["-a", "-F", "99", "-N"]));
+        let is_mapped = || {
+            let maps = std::fs::read_to_string(format!("/proc/{}/maps", load.id()));
+            maps.expect("the recorder runs").contains(&*program.to_string_lossy())
+        };
+        for _ in 0..2 {
+            std::fs::copy(workload("deep")?, &program).expect("copy the program");
+            wait_until("the recorder has opened the program", || {
+                text(command(&program).args(["--iterations", "10"]));
+                is_mapped()
+            });
+            std::fs::remove_file(&program).expect("remove the program");
+            wait_until("the recorder has let the program go", || !is_mapped());
+        }
+        Ok(())
+    });
+}
+
 fn age_seconds(path: &Path) -> f64 {
     let modified = path.metadata().and_then(|metadata| metadata.modified()).expect("a time");
     modified.elapsed().map_or(0.0, |age| age.as_secs_f64())
