@@ -91,7 +91,7 @@ fn duckdb_gives_the_same_rows_for_each_view() {
         }
         let folder = tempfile::tempdir().expect("make a directory");
         let options = ["-F", "997", "--switch-events", "-g"];
-        let command = ["pingpong", "--threads", "2", "--iterations", "20000"];
+        let command = ["pingpong", "--threads", "2", "--iterations", "4000"];
         let example = recorded("duckdb", folder.path(), &options, &command)?;
         write_tables(&example, folder.path());
         for view in VIEWS {
