@@ -63,22 +63,23 @@ fn field(text: &str, name: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::{Duration, Instant};
+    use std::process::Command;
+    use whit_testing::wait::{Load, wait_until};
 
+    /// The shell waits for its children, then keeps a CPU busy. It has one thread, so that nothing is taken from its sums.
     #[test]
-    fn waits_time_and_memory_are_those_of_this_process() {
-        let own = std::process::id();
-        let (begin, before) = (Instant::now(), Reading::of(own));
-        assert!(before.peak_bytes >= 1 << 20 && before.resident_bytes > 0, "{before:?}");
-        for _ in 0..20 {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        let work = Instant::now();
-        while work.elapsed() < Duration::from_millis(50) {}
-        let now = Reading::of(own);
-        assert!(now.wake_ups >= before.wake_ups + 20, "{before:?} {now:?}");
-        let cost = now.since(&before, begin.elapsed().as_secs_f64());
-        assert!(cost.cpu_percent > 1.0 && cost.wake_ups_an_hour > 3600.0, "{cost:?}");
+    fn waits_time_and_memory_are_those_of_the_process() {
+        let work = "for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.01; done; while :; do :; done";
+        let shell = Load::start(Command::new("sh").args(["-c", work]));
+        wait_until("the shell has waited", || Reading::of(shell.id()).wake_ups >= 10);
+        let before = Reading::of(shell.id());
+        wait_until("the shell has worked", || {
+            Reading::of(shell.id()).cpu_ns >= before.cpu_ns + 50_000_000
+        });
+        let now = Reading::of(shell.id());
+        assert!(now.resident_bytes > 0 && now.peak_bytes >= now.resident_bytes, "{now:?}");
+        let cost = now.since(&Reading::default(), 1.0);
+        assert!(cost.cpu_percent >= 5.0 && cost.wake_ups_an_hour >= 36_000.0, "{cost:?}");
         assert_eq!(Reading::of(u32::MAX), Reading::default());
     }
 
