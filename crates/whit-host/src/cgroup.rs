@@ -4,6 +4,8 @@
 //! `perf_event` controller: a version 1 mount where there is one, else that of version 2, which
 //! always has it (`Documentation/admin-guide/cgroup-v2.rst`, «perf_event»).
 
+mod of_process;
+
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fs::File;

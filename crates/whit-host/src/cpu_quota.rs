@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use whit_types::Pid;
 
-use crate::cgroup::Hierarchy;
+use crate::cgroup::{Hierarchy, MountedHierarchy};
 use crate::roots::Roots;
 
 /// Processes of a cgroup that are looked at: all of them are in the cgroup, and mostly in the same one of the controller `cpu`.
@@ -24,8 +24,8 @@ struct Limit {
 
 /// CPUs that these processes may use together; `None` where one of them is not limited, or there is none.
 pub fn of_processes(roots: &Roots, pids: &[Pid]) -> Option<f64> {
-    let mounts = mounts(roots);
-    sum(pids.iter().map(|pid| limit_of_process(roots, &mounts, *pid)))
+    let mounted = Hierarchy::mounted(roots).unwrap_or_default();
+    sum(pids.iter().map(|pid| limit_of_process(roots, &mounted, *pid)))
 }
 
 /// CPUs that these cgroups of a hierarchy may use together; `None` where one of them is not limited, or there is none. Where the
@@ -35,7 +35,7 @@ pub fn of_cgroups<'a>(
     hierarchy: &Hierarchy,
     names: impl Iterator<Item = &'a str>,
 ) -> Option<f64> {
-    let mounts = mounts(roots);
+    let mounted = Hierarchy::mounted(roots).unwrap_or_default();
     let limits = names.map(|name| {
         let directory = hierarchy.path(name);
         let direct = limit(hierarchy.mount(), &directory);
@@ -43,43 +43,19 @@ pub fn of_cgroups<'a>(
             let pids = std::fs::read_to_string(directory.join("cgroup.procs")).ok()?;
             let pids = pids.lines().take(PROCESSES_MAX).filter_map(|pid| pid.parse().ok());
             let found: Option<Vec<_>> =
-                pids.map(|pid| limit_of_process(roots, &mounts, Pid(pid))).collect();
+                pids.map(|pid| limit_of_process(roots, &mounted, Pid(pid))).collect();
             found?.into_iter().max_by(|a, b| a.cpus.total_cmp(&b.cpus))
         })
     });
     sum(limits)
 }
 
-/// The mount points of the controller `cpu`: with its names of version 1, and that of version 2.
-fn mounts(roots: &Roots) -> Vec<(bool, PathBuf)> {
-    let all = Hierarchy::mounted(roots).unwrap_or_default();
-    let has_cpu = |controllers: &[String]| controllers.iter().any(|name| name == "cpu");
-    let of_cpu = all.into_iter().filter(|one| one.controllers.as_deref().is_none_or(has_cpu));
-    of_cpu.map(|one| (one.controllers.is_some(), one.hierarchy.mount().to_owned())).collect()
-}
-
-fn limit_of_process(roots: &Roots, mounts: &[(bool, PathBuf)], pid: Pid) -> Option<Limit> {
+fn limit_of_process(roots: &Roots, mounted: &[MountedHierarchy], pid: Pid) -> Option<Limit> {
     let text = std::fs::read_to_string(roots.proc.join(pid.0.to_string()).join("cgroup")).ok()?;
-    let limits = mounts.iter().filter_map(|(is_version_1, mount)| {
-        let path = path_in(&text, *is_version_1)?;
-        let directory = mount.join(path.trim_start_matches('/'));
-        // A mount in a container begins at a cgroup that the path still names.
-        limit(mount, if directory.is_dir() { &directory } else { mount })
-    });
+    let limits = mounted
+        .iter()
+        .filter_map(|one| limit(one.hierarchy.mount(), &one.cgroup_of_process(&text, "cpu")?));
     limits.min_by(|a, b| a.cpus.total_cmp(&b.cpus))
-}
-
-/// The path of a process in the hierarchy of the controller `cpu`. Format: `cgroups(7)`, `/proc/PID/cgroup`.
-fn path_in(text: &str, is_version_1: bool) -> Option<&str> {
-    text.lines().find_map(|line| {
-        let (number, rest) = line.split_once(':')?;
-        let (controllers, path) = rest.split_once(':')?;
-        let is_meant = match is_version_1 {
-            true => controllers.split(',').any(|name| name == "cpu"),
-            false => number == "0" && controllers.is_empty(),
-        };
-        is_meant.then_some(path)
-    })
 }
 
 /// The least limit of a cgroup and those that it is in.

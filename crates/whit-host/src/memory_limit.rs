@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::cgroup::Hierarchy;
 use crate::roots::Roots;
 
-/// Limits beyond that are none: version 1 has no word for it.
+/// Limits beyond that are none: version 1 has a large number where nothing is limited.
 const NO_LIMIT_BYTES: u64 = 1 << 60;
 
 /// The smallest limit of the process's cgroup and those above it.
@@ -23,15 +23,13 @@ impl MemoryLimit {
     pub fn of_self(roots: &Roots) -> Option<MemoryLimit> {
         let own = fs::read_to_string(roots.proc.join("self/cgroup")).ok()?;
         let mounted = Hierarchy::mounted(roots).ok()?;
-        let limits = mounted.iter().flat_map(|hierarchy| {
-            let controllers = hierarchy.controllers.as_deref();
-            let (file, path) = match controllers {
-                None => ("memory.max", path_in(&own, "")),
-                Some(_) => ("memory.limit_in_bytes", path_in(&own, "memory")),
+        let limits = mounted.iter().filter_map(|one| {
+            let file = match one.controllers {
+                None => "memory.max",
+                Some(_) => "memory.limit_in_bytes",
             };
-            let is_of_memory = controllers.is_none_or(|all| all.iter().any(|it| it == "memory"));
-            let mount = hierarchy.hierarchy.mount();
-            path.filter(|_| is_of_memory).map(|path| limits_above(mount, path, file))
+            let own = one.cgroup_of_process(&own, "memory")?;
+            Some(limits_above(one.hierarchy.mount(), &own, file))
         });
         limits.flatten().min_by_key(|limit| limit.bytes)
     }
@@ -47,19 +45,8 @@ impl MemoryLimit {
     }
 }
 
-/// The path of a process in the hierarchy of a controller; that of version 2 has none.
-fn path_in<'a>(own: &'a str, controller: &str) -> Option<&'a str> {
-    own.lines().find_map(|line| {
-        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
-        controllers.split(',').any(|it| it == controller).then_some(path)
-    })
-}
-
 /// Those of a cgroup and all above it.
-fn limits_above(mount: &Path, path: &str, file: &str) -> Vec<MemoryLimit> {
-    let own = mount.join(path.trim_start_matches('/'));
-    // In a container, the mount may be the cgroup itself.
-    let own = if own.is_dir() { own } else { mount.to_owned() };
+fn limits_above(mount: &Path, own: &Path, file: &str) -> Vec<MemoryLimit> {
     let cgroups = own.ancestors().take_while(|cgroup| cgroup.starts_with(mount));
     cgroups
         .filter_map(|cgroup| {
