@@ -5,7 +5,9 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::super::{CS, Counted, seconds_between, whit_record};
-use super::{assert_times_agree, bpf_record, record_charged_waits, tolerance_ns};
+use super::{
+    assert_no_records_lost, assert_times_agree, bpf_record, record_charged_waits, tolerance_ns,
+};
 use crate::support::check;
 use crate::support::tools::{record, text, whit};
 
@@ -37,7 +39,11 @@ fn agrees(data: &Path, counted: &Counted, stolen_ns: u64) -> f64 {
     let tid = counted.tid.to_string();
     let json = wall(data, &["--tid", &tid, "--time", &seconds_between(counted)]);
     assert_identity(&json);
-    assert_eq!(number(&json["total"], "lossy_ns"), 0, "{counted:?} {json}");
+    // The kernel may hide that the thread came: its time around that moment is uncertain, and no record is lost.
+    assert_no_records_lost(&json);
+    let windows = &json["loss_windows_ns"];
+    let has_cause = windows.as_array().is_some_and(|windows| !windows.is_empty());
+    assert!(has_cause || number(&json["total"], "lossy_ns") == 0, "{counted:?} {}", json["total"]);
     sums_agree(&json["total"], counted, stolen_ns)
 }
 
