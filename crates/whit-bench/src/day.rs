@@ -215,17 +215,16 @@ pub fn markdown(day: &Day) -> String {
 mod tests {
     use super::*;
 
+    fn an_hour(picture_s: u64, cuts_windows: bool) -> Day {
+        let bounds = Bounds { keep_ns: 60 * SECOND_NS, bytes_max: 4 << 20 };
+        let options =
+            Options { hours: 1, picture_s, cuts_windows, bounds, samples: 50, processes: 5 };
+        simulate(&options, &mut |_| ()).unwrap()
+    }
+
     #[test]
     fn processes_that_are_gone_leave_nothing_behind() {
-        let options = Options {
-            hours: 1,
-            picture_s: 120,
-            cuts_windows: false,
-            bounds: Bounds { keep_ns: 60 * SECOND_NS, bytes_max: 4 << 20 },
-            samples: 50,
-            processes: 5,
-        };
-        let day = simulate(&options, &mut |_| ()).unwrap();
+        let day = an_hour(120, false);
         let hour = day.hours[0];
         assert_eq!((day.pictures, day.hours.len()), (30, 1));
         assert!(hour.begun > 10_000, "{hour:?}");
@@ -238,15 +237,7 @@ mod tests {
 
     #[test]
     fn windows_forget_processes_that_are_gone() {
-        let options = Options {
-            hours: 1,
-            picture_s: 30,
-            cuts_windows: true,
-            bounds: Bounds { keep_ns: 60 * SECOND_NS, bytes_max: 4 << 20 },
-            samples: 50,
-            processes: 5,
-        };
-        let day = simulate(&options, &mut |_| ()).unwrap();
+        let day = an_hour(30, true);
         let hour = day.hours[0];
         assert_eq!((day.pictures, day.are_windows), (120, true));
         assert!(hour.begun > 10_000 && hour.processes < 800, "{hour:?}");
