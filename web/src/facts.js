@@ -16,7 +16,7 @@ export function lossFigures(profile) {
   const isTimed = losses.elapsedNs > 0 && losses.dataLoss !== null;
   return [
     ['lost records', formatCount(losses.lostRecords), losses.lostRecords > 0,
-      `Records that found no room in a ring, reported ${losses.lostChunks === 1 ? 'once' : `${formatCount(losses.lostChunks)} times`}`],
+      `Records that did not fit into a ring, reported ${losses.lostChunks === 1 ? 'once' : `${formatCount(losses.lostChunks)} times`}`],
     ['lost samples', formatCount(lostSamples), lostSamples > 0, 'Samples that the kernel says it lost'],
     ['data loss', isTimed ? formatPercent(losses.dataLoss) : 'unknown', losses.dataLoss === null || losses.dataLoss > 0,
       isTimed

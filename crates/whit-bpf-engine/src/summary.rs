@@ -247,7 +247,7 @@ impl fmt::Display for Details<'_> {
         }
         for (count, what) in [
             (all.sum(|of| of.late), "threads whose coming the kernel hid"),
-            (all.sum(|of| of.learned), "mappings found before they were told of"),
+            (all.sum(|of| of.learned), "mappings found before they were announced"),
             (tables.refused, "tables refused"),
             (tables.removed, "binaries taken out that no process mapped any more"),
             (tables.interpreters_refused, "interpreters refused"),

@@ -372,7 +372,7 @@ impl fmt::Display for Notice {
             }
             Notice::WritesByThread { pipe: false } => write!(
                 f,
-                "asynchronous writes by a thread: io_uring is not to be had (allow it: sysctl \
+                "asynchronous writes by a thread: io_uring is refused (allow it: sysctl \
                  kernel.io_uring_disabled=0, or a sandbox forbids it)"
             ),
             Notice::Skipped { what, why } => write!(f, "{what} left out: {why}"),

@@ -185,7 +185,7 @@ pub fn markdown(comparison: &Comparison) -> String {
     table_to(&mut text, &rows, 2);
     let lost: u64 = comparison.rows.iter().flat_map(|row| &row.runs).map(|run| run.lost).sum();
     if lost > 0 {
-        line_to(&mut text, &format!("\n{lost} handlers found no room in the trace buffer."));
+        line_to(&mut text, &format!("\n{lost} handlers did not fit into the trace buffer."));
     }
     text
 }
@@ -217,6 +217,6 @@ mod tests {
         assert!(text.contains("| 600 (500–700) | 850 (800–900) |"), "{text}");
         assert!(text.contains("| exit code 1: no LBR here |"), "{text}");
         assert!(text.contains("- perf: not installed"), "{text}");
-        assert!(text.contains("2 handlers found no room"), "{text}");
+        assert!(text.contains("2 handlers did not fit"), "{text}");
     }
 }

@@ -405,7 +405,7 @@ impl Program {
         let (cpus, ring_words) = (options.cpus.max(1), channel::words_for(options.channel_bytes));
         let words = channel::value_bytes(ring_words) / 8 * cpus;
         let words = SharedWords::map(map.as_fd(), words);
-        let words = words.map_err(|error| refused("map what is told of switches")(error.into()))?;
+        let words = words.map_err(|error| refused("map the channels of switches")(error.into()))?;
         Ok(Channels::new(words, cpus, ring_words))
     }
 

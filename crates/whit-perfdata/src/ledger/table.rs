@@ -225,7 +225,7 @@ ledger_fields! {
         [35] without_table: u64, Count, "0.1", Elsewhere, "Without a table",
             "Binaries that have no unwind information.";
         [36] refused_tables: u64, Count, "0.1", Elsewhere, "Tables without room",
-            "Tables that found no room in the kernel.";
+            "Tables that did not fit into the kernel's memory for tables.";
         [67] unknown_mappings: u64, Count, "0.1", Elsewhere, "Mappings beyond the bound",
             "Executable mappings beyond the number that the kernel side holds of a process.";
         [37] rows: u64, Count, "0.1", Elsewhere, "Rows",

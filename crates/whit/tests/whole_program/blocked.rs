@@ -119,7 +119,7 @@ impl Recorded {
     }
 
     fn sums(&self, tid: i64) -> &Value {
-        &self.json["threads"][self.thread(tid).expect("the thread is told of")]["sums"]
+        &self.json["threads"][self.thread(tid).expect("a thread of the report")]["sums"]
     }
 
     /// The waits of a thread in order of time.

@@ -525,7 +525,7 @@ fn short_processes_are_known_as_soon_as_they_run() {
         let said = place.record(&program, &["--switch-events"], &["--iterations", "100"])?;
         // `bpf_find_vma`.
         probe::kernel_since(5, 17)?;
-        assert!(said.contains(" mappings found before they were told of"), "{said}");
+        assert!(said.contains(" mappings found before they were announced"), "{said}");
         let stacks = accounted(&place);
         let count = |value: &Value| value.as_u64().expect("a count") as f64;
         // No walk ended so where there is no number.
