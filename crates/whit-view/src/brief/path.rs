@@ -6,6 +6,9 @@ use crate::hists::percent;
 use rustc_hash::FxHashMap;
 use whit_profile::model::{EventId, FunctionId, NodeId, Profile};
 
+/// A path with a smaller part of the event is one of many.
+const SHARE_MIN: f64 = 0.05;
+
 /// From the roots on, always to the callee with the most weight, while more weight goes on than ends here. `None` where
 /// the recording has no call chains.
 pub(super) fn hottest(profile: &Profile, event: EventId) -> Option<HottestPath> {
@@ -16,15 +19,16 @@ pub(super) fn hottest(profile: &Profile, event: EventId) -> Option<HottestPath> 
     let mut steps: Vec<(FunctionId, u64)> = Vec::new();
     let mut callees = weights.roots.clone();
     let mut ends_here = 0;
+    let total = profile.events[event.index()].period;
+    let weight_min = (total as f64 * SHARE_MIN) as u64;
     while let Some((function, nodes, weight)) = weights.heaviest(profile, &callees) {
-        if weight <= ends_here {
+        if weight <= ends_here || weight < weight_min {
             break;
         }
         steps.push((function, weight));
         ends_here = nodes.iter().map(|node| weights.own[node.index()]).fold(0, u64::saturating_add);
         callees = nodes.iter().flat_map(|node| weights.callees(*node)).collect();
     }
-    let total = profile.events[event.index()].period;
     let last = steps.last()?.1;
     // Recursion stands in one step.
     let runs: Vec<_> = steps.chunk_by(|a, b| a.0 == b.0).collect();

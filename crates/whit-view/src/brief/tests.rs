@@ -92,6 +92,19 @@ fn the_path_ends_where_most_samples_end() {
 }
 
 #[test]
+fn the_path_ends_where_it_is_one_of_many() {
+    let mut builder = Builder::default();
+    let event = builder.event("cycles");
+    for callee in 0..40 {
+        let [main, work, one] =
+            ["main", "work", &format!("callee{callee}")].map(|name| at(name, "app", 1));
+        builder.sample(event, WHO, &[main, work, one], 10);
+    }
+    let text = text(&builder.profile, 100_000);
+    assert!(text.contains("hottest path, 100.00% (the innermost 2 of 2 functions"), "{text}");
+}
+
+#[test]
 fn recursion_is_one_step_of_the_path() {
     let mut builder = Builder::default();
     let event = builder.event("cycles");
