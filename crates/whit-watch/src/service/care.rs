@@ -135,9 +135,10 @@ impl Service<'_> {
         self.window_gap += gap.min(of_window);
         if std::mem::replace(&mut self.had_begun, true) {
             let gap = gap.as_secs_f64();
-            self.log.tell(format_args!("records again: for {gap:.1} s, no recorder ran"));
+            self.log.tell(format_args!("recording goes on: for {gap:.1} s, no recorder ran"));
         } else {
-            self.log.tell("records");
+            let window = self.settings.window;
+            self.log.tell(format_args!("recording: a window ends every {window}"));
             self.notify.is_ready();
         }
     }

@@ -33,7 +33,7 @@ impl Flight {
         watch.arg("--set").arg(format!("trigger.socket={}", socket.display()));
         let child = watch.env("HOME", place.path()).stderr(log).spawn().unwrap();
         let flight = Flight { child, place };
-        if !is_soon(|| flight.log().contains("whit watch: records")) {
+        if !is_soon(|| flight.log().contains("whit watch: recording: a window ends")) {
             panic!("no recording: {}", flight.log());
         }
         Ok(flight)

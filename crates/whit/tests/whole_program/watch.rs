@@ -157,7 +157,7 @@ fn each_window_is_a_recording_that_readers_open() {
         let mut service = Service::start("freq = 199\nwindow = \"1s\"\n")?;
         service.wait_for_files(4);
         let log = service.end();
-        assert!(log.contains("whit watch: records\n"), "{log}");
+        assert!(log.contains("whit watch: recording: a window ends every "), "{log}");
         let files = service.files();
         // A busy machine gives the program little of a second, but never two CPUs.
         let samples: Vec<_> = files.iter().map(|file| samples_of("shares", file)).collect();
@@ -197,7 +197,7 @@ fn a_killed_recorder_is_started_again_and_the_gap_is_counted() {
             log.contains("the recorder ended (signal: 9 (SIGKILL)): it is started again"),
             "{log}"
         );
-        assert!(log.contains("records again: for "), "{log}");
+        assert!(log.contains("recording goes on: for "), "{log}");
         Ok(())
     });
 }
@@ -223,7 +223,7 @@ fn a_stopped_recorder_is_noticed_and_another_one_starts() {
             1,
             "{log}"
         );
-        assert!(log.contains("records again: for "), "{log}");
+        assert!(log.contains("recording goes on: for "), "{log}");
         Ok(())
     });
 }
@@ -234,7 +234,7 @@ fn a_quiet_target_is_no_recorder_that_hangs() {
         let group = memory::perf_cgroup()?;
         let config = format!("window = \"1s\"\ncgroup = [{:?}]\n", group.name());
         let mut service = Service::start(&config)?;
-        let begun = || service.log().contains("whit watch: records");
+        let begun = || service.log().contains("whit watch: recording: a window ends");
         assert!(is_soon(begun), "{}", service.log());
         // Longer than a silence and the time for an answer.
         let is_old = || service.status()["up_s"].as_f64() > Some(35.0);
