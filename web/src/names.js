@@ -55,10 +55,26 @@ function shorterForms(name) {
   const plain = collapse(name.replaceAll('(anonymous namespace)', '{anon}'), '(', '');
   const bare = collapse(plain, '<', '<…>');
   const forms = [name, plain, bare];
-  for (const scope of bare.matchAll(/(::|\/)(?=[^:/])/g)) {
+  for (const scope of bare.matchAll(SCOPE)) {
     forms.push(`…${bare.slice(scope.index + scope[0].length)}`);
   }
   return forms;
+}
+
+const SCOPE = /(::|\/)(?=[^:/])/g;
+// Fewer characters of a type do not tell it from others.
+const MIN_OWNER = 4;
+
+/** A method alone says little: the beginning of its type stands before it, where there is space.
+ *  @param {string} form the shortened name
+ *  @param {string} longer the name with one scope more
+ *  @param {number} max */
+function withOwner(form, longer, max) {
+  const method = form.slice(1);
+  const owner = longer.replace(/^…/, '').slice(0, -method.length);
+  const space = max - method.length - 3;
+  const isMethod = form.startsWith('…') && !method.match(SCOPE) && owner.endsWith('::');
+  return isMethod && space >= MIN_OWNER ? `${owner.slice(0, space)}…::${method}` : form;
 }
 
 /** The name of a thread, with its number at the end, in at most `max` characters: the number stays.
@@ -84,9 +100,9 @@ export function shortenName(name, max) {
     return '';
   }
   const forms = shorterForms(name);
-  const fitting = forms.find((form) => form.length <= max);
-  if (fitting !== undefined) {
-    return fitting;
+  const fitting = forms.findIndex((form) => form.length <= max);
+  if (fitting >= 0) {
+    return withOwner(forms[fitting], forms[fitting - 1], max);
   }
   const shortest = forms[forms.length - 1].replace(/^…/, '');
   return `${shortest.slice(0, max - 1)}…`;

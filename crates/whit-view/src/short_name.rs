@@ -9,6 +9,8 @@ const LEFT_OUT: char = '…';
 const INLINED: &str = " (inlined)";
 /// Characters of a name that its mark leaves at least.
 const MIN_MARKED: usize = 12;
+/// Fewer characters of a type do not tell it from others.
+const MIN_OWNER: usize = 4;
 
 /// `name` in at most `max` characters.
 pub fn shorten(name: &str, max: usize) -> Cow<'_, str> {
@@ -38,17 +40,27 @@ fn shorten_plain(name: &str, max: usize) -> String {
     if fits(&bare) {
         return bare;
     }
-    let scopes = scope_ends(&bare).map(|end| &bare[end..]);
     let mut shortest = &bare[..];
-    for rest in scopes {
+    for end in scope_ends(&bare) {
+        let (longer, rest) = (shortest, &bare[end..]);
         if rest.chars().count() < max {
-            return format!("{LEFT_OUT}{rest}");
+            let owner = longer.strip_suffix(rest).and_then(|owner| owner.strip_suffix("::"));
+            let method = owner.and_then(|owner| with_part_of(owner, rest, max));
+            return method.unwrap_or_else(|| format!("{LEFT_OUT}{rest}"));
         }
         shortest = rest;
     }
     let mut cut: String = shortest.chars().take(max - 1).collect();
     cut.push(LEFT_OUT);
     cut
+}
+
+/// A method alone says little: the beginning of its type stands before it, where there is space. `None` for other names.
+fn with_part_of(owner: &str, method: &str, max: usize) -> Option<String> {
+    let space = max.checked_sub(method.chars().count() + "…::".chars().count())?;
+    let is_method = scope_ends(method).next().is_none();
+    (is_method && space >= MIN_OWNER)
+        .then(|| format!("{}{LEFT_OUT}::{method}", owner.chars().take(space).collect::<String>()))
 }
 
 /// The name with `<…>` for template arguments.
@@ -113,6 +125,17 @@ mod tests {
         assert_eq!(shorten(name, 20), "…_M_insert_unique");
         assert_eq!(shorten(name, 10), "_M_insert…");
         assert_eq!((shorten(name, 1), shorten("x", 1)), ("".into(), "x".into()));
+    }
+
+    #[test]
+    fn a_method_keeps_the_beginning_of_its_type() {
+        let name = "llvm::ModuleToPostOrderCGSCCPassAdaptor::run";
+        assert_eq!(shorten(name, 40), "…ModuleToPostOrderCGSCCPassAdaptor::run");
+        assert_eq!(shorten(name, 24), "ModuleToPostOrderC…::run");
+        assert_eq!(shorten(name, 10), "Modu…::run");
+        assert_eq!(shorten(name, 9), "…run");
+        assert_eq!(shorten("std::_Rb_tree<int>::_M_insert_unique()", 24), "_Rb_t…::_M_insert_unique");
+        assert_eq!(shorten("github.com/organisation/server.handle", 20), "…server.handle");
     }
 
     #[test]

@@ -22,6 +22,15 @@ test('names lose parameters, then template arguments, then scopes, then their en
   assert.equal(shortenName(name, 1), '');
 });
 
+test('a method keeps the beginning of its type', () => {
+  const name = 'llvm::ModuleToPostOrderCGSCCPassAdaptor::run';
+  assert.equal(shortenName(name, 40), '…ModuleToPostOrderCGSCCPassAdaptor::run');
+  assert.equal(shortenName(name, 24), 'ModuleToPostOrderC…::run');
+  assert.equal(shortenName(name, 10), 'Modu…::run');
+  assert.equal(shortenName(name, 9), '…run');
+  assert.equal(shortenName('github.com/organisation/server.handle', 20), '…server.handle');
+});
+
 test('operators, receivers and anonymous namespaces stay readable', () => {
   assert.equal(shortenName('a::operator<<(std::ostream&, int)', 15), 'a::operator<<');
   assert.equal(shortenName('a::operator()(int, int, int)', 15), 'a::operator()');
