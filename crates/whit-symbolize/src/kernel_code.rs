@@ -40,6 +40,8 @@ pub enum NoKernelCode {
     },
     /// The same kernel runs, but lies elsewhere: the machine was started anew.
     Moved,
+    /// The running kernel does not show its memory.
+    NoCore,
     /// The running kernel's memory cannot be read.
     Core(Arc<str>),
 }
@@ -60,6 +62,9 @@ impl fmt::Display for NoKernelCode {
                 f,
                 "the machine was started anew since the recording, and its kernel lies elsewhere: {ADVICE}"
             ),
+            NoKernelCode::NoCore => {
+                write!(f, "this kernel has no {CORE}, and there is no vmlinux of it: {ADVICE}")
+            }
             NoKernelCode::Core(error) => write!(
                 f,
                 "{CORE} cannot be read ({error}), and there is no vmlinux of this kernel: run whit as root, or {ADVICE}"
@@ -115,7 +120,10 @@ impl KernelCode {
 
     fn of_core(path: &Path) -> Result<KernelCode, NoKernelCode> {
         let failed = |error: String| NoKernelCode::Core(error.into());
-        let file = File::open(path).map_err(|error| failed(error.to_string()))?;
+        let file = File::open(path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => NoKernelCode::NoCore,
+            _ => failed(error.to_string()),
+        })?;
         let mut head = Vec::new();
         let read = (&file).take(CORE_HEAD_BYTES).read_to_end(&mut head);
         read.map_err(|error| failed(error.to_string()))?;
@@ -261,7 +269,8 @@ mod tests {
         let Err(error) = KernelCode::of_core(file.path()) else { panic!("taken as a core") };
         assert!(error.to_string().contains("--vmlinux FILE"), "{error}");
         let missing = file.path().join("gone");
-        assert!(matches!(KernelCode::of_core(&missing), Err(NoKernelCode::Core(_))));
+        let Err(error) = KernelCode::of_core(&missing) else { panic!("taken as a core") };
+        assert!(error.to_string().starts_with("this kernel has no /proc/kcore"), "{error}");
     }
 
     #[test]
