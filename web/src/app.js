@@ -15,7 +15,7 @@ import { Model } from './model.js';
 import { FlameGraph } from './flame.js';
 import { Menu, Notice, Tooltip } from './popups.js';
 import { FunctionTable } from './table.js';
-import { decodeSwitches } from './switches.js';
+import { decodeSwitches, hiddenClasses } from './switches.js';
 import { LongestWaits } from './longest.js';
 import { SwitchTable } from './switchtable.js';
 import { Timeline, renderActivities, spanTip } from './timeline.js';
@@ -569,7 +569,14 @@ export class App {
       return;
     }
     const paint = themePaint(this.theme.name);
-    renderActivities(byId('switch-legend'), paint, switches.timeline);
+    const hidden = new Set(this.state.without.split(',').filter((kind) => kind !== ''));
+    renderActivities(byId('switch-legend'), paint, switches.timeline, {
+      hidden,
+      toggle: (kind) => {
+        const kinds = hidden.has(kind) ? [...hidden].filter((other) => other !== kind) : [...hidden, kind];
+        this.go({ without: kinds.sort().join(',') });
+      },
+    });
     const { pid, tid, comm, range } = this.state;
     const matches = (id) => (pid === null || id.pid === pid) && (tid === null || id.tid === tid) && (comm === null || id.comm === comm);
     const { ids, spanNs } = switches.timeline;
@@ -585,7 +592,7 @@ export class App {
     if (isTree) {
       this.#renderWaitTree(switches, threads, within ?? [0, Math.max(1, spanNs)]);
     } else {
-      this.longest.show(threads, within ?? [0, Math.max(1, spanNs)]);
+      this.longest.show(threads, within ?? [0, Math.max(1, spanNs)], hiddenClasses(switches.timeline, hidden));
     }
     this.timeline.show(paint, threads, within);
   }

@@ -120,10 +120,15 @@ export function codeFor({ functions }, fn, name) {
   return functions.findIndex((code) => code.chains.some((chain) => chain.some(([full]) => isIt(full))));
 }
 
-/** The function with most of an event in itself; the first one where none has any, -1 without functions. */
+/** The function with most of an event in itself, of those whose instructions are at hand if there are any; the first one
+ *  where none has any weight, -1 without functions. */
 export function hottestCode({ functions }, event) {
   const weightOf = ({ weights }) => weights.find((weight) => weight.event === event)?.period ?? 0;
-  return functions.reduce((best, code, index) => (best < 0 || weightOf(code) > weightOf(functions[best]) ? index : best), -1);
+  const isHotter = (a, b) => {
+    const [hasCode, before] = [a, b].map(({ problem }) => Number((problem ?? null) === null));
+    return hasCode === before ? weightOf(a) > weightOf(b) : hasCode > before && weightOf(a) > 0;
+  };
+  return functions.reduce((best, code, index) => (best < 0 || isHotter(code, functions[best]) ? index : best), -1);
 }
 
 /** Why a function has no code on this page. */

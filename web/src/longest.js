@@ -32,9 +32,9 @@ export class LongestWaits {
     }, head);
   }
 
-  /** Shows those of `threads` within a range. */
-  show(threads, range) {
-    const { waits, count } = longestWaits(this.timeline, threads, range);
+  /** Shows those of `threads` within a range, without classes with these numbers. */
+  show(threads, range, hidden) {
+    const { waits, count } = longestWaits(this.timeline, threads, range, { hidden });
     if (waits.join() !== this.waits.join()) {
       this.list.current = -1;
       this.list.scroller.scrollTop = 0;

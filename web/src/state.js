@@ -24,6 +24,7 @@ export const DEFAULT_STATE = Object.freeze({
   colour: 'kind',
   direction: 'callee',
   waits: 'longest',
+  without: '',
   search: '',
   regex: false,
   zoom: Object.freeze([]),
@@ -50,7 +51,7 @@ const CHOICES = {
   sort: ['self', 'total', 'name', 'binary'],
 };
 const NUMBERS = ['event', 'pid', 'tid', 'fn'];
-const TEXTS = ['comm', 'search', 'filter'];
+const TEXTS = ['comm', 'search', 'filter', 'without'];
 const FLAGS = ['regex', 'ascending'];
 const PATHS = ['zoom', 'callers', 'callees'];
 

@@ -1,6 +1,7 @@
 // Context switches: the data block (written by crates/whit-page/src/switches.rs) as typed arrays,
 // and queries on it. Knows nothing of the document.
 
+import { waitKind } from './colors.js';
 import { plainColumn } from './decode.js';
 import { cleanName } from './names.js';
 
@@ -184,19 +185,29 @@ const WAITING = ACTIVITIES.findIndex(({ id }) => id === 'waiting');
  *  @param {TimelineData} timeline
  *  @param {Uint8Array | null} threads
  *  @param {TimeRange} range
- *  @param {number} max */
-export function longestWaits(timeline, threads, [from, to], max = MAX_LONGEST) {
+ *  @param {{max?: number, hidden?: ReadonlySet<number>}} [options] `hidden`: numbers of classes */
+export function longestWaits(timeline, threads, [from, to], { max = MAX_LONGEST, hidden = new Set() } = {}) {
   const found = [];
   let count = 0;
   for (let i = 0; i < timeline.thread.length; i++) {
     const isIn = timeline.startNs[i] < to && timeline.startNs[i] + timeline.durationNs[i] > from;
-    if (timeline.activity[i] === WAITING && isIn && (threads === null || threads[timeline.thread[i]] === 1)) {
+    if (timeline.activity[i] === WAITING && isIn && !hidden.has(timeline.class[i]) && (threads === null || threads[timeline.thread[i]] === 1)) {
       found.push(i);
       count += 1;
     }
   }
-  found.sort((a, b) => timeline.durationNs[b] - timeline.durationNs[a] || a - b);
+  // Most threads of a machine are idle: waits from beginning to end stand behind the others, as in text.
+  const lastsThroughout = (i) => Number(timeline.startNs[i] <= 0 && timeline.durationNs[i] >= timeline.spanNs);
+  found.sort((a, b) => lastsThroughout(a) - lastsThroughout(b) || timeline.durationNs[b] - timeline.durationNs[a] || a - b);
   return { waits: found.slice(0, max), count };
+}
+
+/** Numbers of the classes of waits whose kinds are hidden.
+ *  @param {TimelineData} timeline
+ *  @param {ReadonlySet<string>} hidden ids of kinds */
+export function hiddenClasses({ classes }, hidden) {
+  // Number 0 is a wait without a class.
+  return new Set(['other', ...classes].flatMap((name, number) => (hidden.has(waitKind(name).id) ? [number] : [])));
 }
 
 /** The moment at which a wait was woken, or -1.

@@ -1,7 +1,7 @@
 // The states of each thread over time: running, preempted or waiting. A row for each thread, on a
 // canvas as large as the visible part.
 
-import { el } from './dom.js';
+import { button, el } from './dom.js';
 import { formatCount, formatDuration } from './format.js';
 import { shortenThread } from './names.js';
 import { axisSteps } from './stripdata.js';
@@ -78,19 +78,29 @@ const classColours = ({ classes }, paint) => classes.map((name) => cssColour(wai
  *  @param {HTMLElement} container
  *  @param {any} paint
  *  @param {TimelineData} timeline */
-export function renderActivities(container, paint, timeline) {
+export function renderActivities(container, paint, timeline, { hidden, toggle }) {
   const { classes, grainNs } = timeline;
   const colours = classColours(timeline, paint);
-  const kinds = new Map(classes.map((name, index) => [waitKind(name).label, colours[index]]));
+  const kinds = new Map(classes.map((name, index) => [waitKind(name), colours[index]]));
   const known = ACTIVITIES.filter(({ id }) => (id === 'waiting' ? kinds.size === 0 : id !== 'mixed' || grainNs > 0));
   // The end of a wait, when its thread could run, has the same colour.
   const label = ({ id, label: own }) => (id === 'preempted' ? 'waits for a CPU' : own);
   const entries = known.map((activity) => [label(activity), activityColour(activity, paint)]);
-  container.replaceChildren(...[...entries, ...kinds].map(([text, colour]) => {
+  const lower = (text) => `${text[0].toLowerCase()}${text.slice(1)}`;
+  const entry = (colour, whole) => {
     const swatch = el('span', { class: 'swatch', 'aria-hidden': 'true' });
     swatch.style.background = colour;
-    return el('span', {}, swatch, ` ${text[0].toLowerCase()}${text.slice(1)} `);
-  }));
+    whole.prepend(swatch);
+    return whole;
+  };
+  container.replaceChildren(
+    ...entries.map(([text, colour]) => entry(colour, el('span', {}, ` ${lower(text)} `))),
+    ...[...kinds].map(([{ id, label: text }, colour]) => entry(colour, button(lower(text), () => toggle(id), {
+      class: 'legend-entry',
+      'aria-pressed': String(!hidden.has(id)),
+      title: 'Click to leave these waits out of the table of the longest waits, or to show them again.',
+    }))),
+  );
 }
 
 export class Timeline {

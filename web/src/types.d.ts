@@ -31,6 +31,8 @@ export interface State {
   colour: 'kind' | 'binary';
   direction: 'callee' | 'caller';
   waits: 'longest' | 'tree';
+  /** Kinds of waits that are left out, separated by commas. */
+  without: string;
   search: string;
   regex: boolean;
   zoom: readonly number[];

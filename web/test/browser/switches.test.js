@@ -147,6 +147,18 @@ test('the longest waits follow the range of time and the selectors', () => open(
   assert.ok(await page.locator('#switch-table').isVisible() && await page.locator('#longest-waits').isHidden());
 }));
 
+test('kinds of waits are left out of the longest ones, also by a link', () => open('waits', '', async (page) => {
+  const lock = page.getByRole('button', { name: 'wait: lock' });
+  await lock.click();
+  await untilText(page, '#longest-count', /^0 waits/);
+  assert.equal(await lock.getAttribute('aria-pressed'), 'false');
+  assert.match(page.url(), /without=lock/);
+  await page.reload();
+  await untilText(page, '#longest-count', /^0 waits/);
+  await lock.click();
+  await untilText(page, '#longest-count', /^10 waits/);
+}));
+
 /** Cells of the first row of the call tree of waits. */
 const firstRow = async (page) => page.locator('#switch-table tbody tr').first().locator('td').allInnerTexts();
 

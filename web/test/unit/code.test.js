@@ -5,7 +5,8 @@ import { test } from 'node:test';
 
 import { codeFor, hottestCode, instructionRows, lineRows, noCodeReason, shareOf } from '../../src/code.js';
 import { cannotBeTold, changeText, relativeChange, sideShares, valueText, verdictShort } from '../../src/compare.js';
-import { longestWaits, wakeChain } from '../../src/switches.js';
+import { waitKind } from '../../src/colors.js';
+import { hiddenClasses, longestWaits, wakeChain } from '../../src/switches.js';
 
 test('inlined functions begin and end between instructions', () => {
   const outer = ['ns::outer', 'outer', 'a.c:1'];
@@ -30,6 +31,10 @@ test('a function without code of its own is shown by the one around it', () => {
   assert.equal(codeFor(block, 7, 'ns::find'), 1);
   assert.equal(codeFor(block, 7, 'refind'), -1);
   assert.deepEqual([hottestCode(block, 0), hottestCode(block, 1), hottestCode({ functions: [] }, 0)], [1, 0, -1]);
+  const [cold, hot] = [block.functions[0], block.functions[1]];
+  const withoutCode = { functions: [cold, { ...hot, problem: 'no image of the kernel' }] };
+  assert.equal(hottestCode(withoutCode, 0), 0);
+  assert.equal(hottestCode({ functions: [withoutCode.functions[1], cold] }, 0), 1);
   const bounds = { tooLarge: [[7, 1 << 20]], maxFunctions: 40, minPercent: 0.2, maxFunctionBytes: 131072, maxBytes: 4 << 20, leftOut: 2 };
   assert.match(noCodeReason(bounds, 7), /^Its code has 1\.00 MiB, and this page holds functions of 128 KiB at most/);
   assert.match(noCodeReason(bounds, 8), /the 40 hottest functions with at least 0\.2 % .*2 further functions did not fit 4\.00 MiB/);
@@ -61,7 +66,7 @@ test('what cannot be told says which change would have been found', () => {
 
 /** Two threads that wake each other every 10 ns; thread 0 waits first. */
 function pingpong(turns) {
-  const timeline = { first: [0], startNs: [], durationNs: [], activity: [], thread: [], waker: [], blockedNs: [], wakers: { lane: [0, 1] } };
+  const timeline = { first: [0], startNs: [], durationNs: [], activity: [], thread: [], waker: [], blockedNs: [], class: [], wakers: { lane: [0, 1] } };
   for (const thread of [0, 1]) {
     for (let turn = 0; turn < turns; turn++) {
       timeline.startNs.push(turn * 10);
@@ -70,6 +75,7 @@ function pingpong(turns) {
       timeline.thread.push(thread);
       timeline.waker.push(2 - thread);
       timeline.blockedNs.push(10);
+      timeline.class.push(0);
     }
     timeline.first.push(timeline.thread.length);
   }
@@ -91,9 +97,24 @@ test('wake-ups are followed back from thread to thread, up to a bound', () => {
 test('the longest waits are those of the range, and bounded', () => {
   const timeline = pingpong(40);
   timeline.durationNs[4] = 19;
-  const all = longestWaits(timeline, null, [0, 400], 3);
+  const all = longestWaits(timeline, null, [0, 400], { max: 3 });
   assert.deepEqual([all.waits[0], all.waits.length, all.count], [4, 3, 40]);
   const { waits } = longestWaits(timeline, [0, 1], [100, 120]);
   assert.ok(waits.every((span) => timeline.thread[span] === 1));
   assert.equal(waits.length, 1);
+});
+
+test('waits from beginning to end stand behind the others, and hidden kinds are left out', () => {
+  const timeline = { ...pingpong(40), spanNs: 400 };
+  timeline.startNs[4] = 0;
+  timeline.durationNs[4] = 400;
+  timeline.class = timeline.class.map((_, span) => span % 3);
+  timeline.classes = ['lock', 'queue'];
+  const all = longestWaits(timeline, null, [0, 400]).waits;
+  assert.equal(all.at(-1), 4);
+  const hidden = hiddenClasses(timeline, new Set([waitKind('queue').id]));
+  assert.deepEqual([...hidden], [2]);
+  const { waits } = longestWaits(timeline, null, [0, 400], { hidden });
+  assert.ok(waits.length > 0 && waits.length < all.length && waits.every((span) => timeline.class[span] !== 2));
+  assert.deepEqual([...hiddenClasses(timeline, new Set([waitKind('other').id]))], [0]);
 });
