@@ -20,6 +20,7 @@ mod cgroups;
 mod chained;
 mod chains;
 mod control_characters;
+mod debug_forms;
 mod debuginfod;
 mod deferred_chains;
 mod diff;
