@@ -25,6 +25,7 @@ mod debuginfod;
 mod deferred_chains;
 mod diff;
 mod diff_dataset;
+mod dotnet;
 mod embedding_faults;
 mod exports;
 mod false_waits;
