@@ -10,6 +10,7 @@ mod day;
 mod diff;
 mod export;
 mod flight;
+mod forms;
 mod frames;
 mod heading;
 mod pmu;
@@ -67,6 +68,8 @@ enum What {
     Export(export::ExportArgs),
     /// Measure the flight recorder of `whit watch`: event to file, whole dumps, cost of waiting
     Flight(flight::FlightArgs),
+    /// Compare names from all forms of debug information: functions, inlined functions, lines
+    Forms(forms::FormsArgs),
     /// Measure the time that the BPF engine takes for a frame of Python
     Frames(frames::FramesArgs),
     /// Compare `whit query` with `whit report`: time and memory
@@ -122,6 +125,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<i32> {
         What::Diff(args) => diff::run(args),
         What::Export(args) => export::run(args),
         What::Flight(args) => flight::run(args),
+        What::Forms(args) => forms::run(args),
         What::Frames(args) => frames::run(args),
         What::Query(args) => query::run(args),
         What::Lbr(args) => pmu::lbr(args),

@@ -19,6 +19,7 @@
 //! [`top`] is behind `whit bench top`: the cost of a live picture.
 //! [`day`] is behind `whit bench day`: its memory over a day.
 //! [`frames`] is behind `whit bench frames`: the cost of a frame of Python in the kernel.
+//! [`forms`] is behind `whit bench forms`: names from all forms of debug information.
 //! [`flight`] is behind `whit bench flight`: how soon the last seconds are in a file, and whole.
 //! [`watch`] is behind `whit bench watch`: the cost of the recorder that runs all week.
 //! [`pmu`] is behind `whit bench pmi`, `lbr` and `sched`: what driving a PMU costs.
@@ -41,6 +42,7 @@ pub mod diff;
 pub mod disk;
 pub mod error;
 pub mod flight;
+pub mod forms;
 pub mod frames;
 pub mod interval;
 mod load;

@@ -3,7 +3,7 @@
 //! Each run starts a server, gets the page, and asks for ranges one after the other, as a page does while the user
 //! drags. The server states how long it took for the sums (`Server-Timing`); the rest is the connection.
 
-mod client;
+pub(crate) mod client;
 mod server;
 
 use std::path::Path;

@@ -114,6 +114,7 @@ struct Parts {
     sections: Vec<SectionHeader>,
     segments: Vec<Segment>,
     build_id: Option<BuildId>,
+    entry: Svma,
     /// Offsets in the file of the strings of `.symtab` and `.dynsym`.
     strings: [Option<(u64, u64)>; 2],
     eh_frame_hdr_segment: Option<(u64, u64, u64)>,
@@ -217,6 +218,11 @@ impl ElfImage {
     /// The GNU build id.
     pub fn build_id(&self) -> Option<BuildId> {
         self.parts.build_id
+    }
+
+    /// Where a process begins; zero where it does not begin here.
+    pub fn entry(&self) -> Svma {
+        self.parts.entry
     }
 
     /// The loaded segments, in the file's order.
@@ -394,6 +400,7 @@ fn parse<Elf: FileHeader<Endian = Endianness>>(data: &[u8]) -> object::read::Res
         },
         machine: header.e_machine(endian),
         endian,
+        entry: Svma(header.e_entry(endian).into()),
         strings: [TableKind::Symtab, TableKind::Dynsym].map(|kind| {
             let table = symbol_table::<Elf>(data, kind)?;
             let header = sections.get(table.string_section().0)?;

@@ -83,6 +83,16 @@ pub fn run(mut command: Command, limit: Duration) -> io::Result<Measurement> {
     measure(command, limit, &mut stderr, &|| None)
 }
 
+/// As [`run`], with the whole output in a file.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_into(mut command: Command, output: File, limit: Duration) -> io::Result<Measurement> {
+    command.stdout(output);
+    let mut stderr = anonymous_file()?;
+    measure(command, limit, &mut stderr, &|| None)
+}
+
 /// As [`run`], and returns the output. `watch` is asked about ten times a second; where it has a
 /// reason the run is ended and counts as failed with it.
 pub fn run_watched(
@@ -207,6 +217,18 @@ mod tests {
         assert_eq!(m.outcome, Outcome::Success);
         assert!(m.wall_s > 0.0 && m.user_s + m.sys_s > 0.0, "{m:?}");
         assert!(m.max_rss_bytes > 100_000, "{m:?}");
+    }
+
+    #[test]
+    fn a_long_output_is_whole_in_its_file() {
+        let mut file = anonymous_file().unwrap();
+        let command = sh("head -c 100000 /dev/zero; exit 3");
+        let m = run_into(command, file.try_clone().unwrap(), GENEROUS).unwrap();
+        assert!(matches!(m.outcome, Outcome::Failed { .. }), "{m:?}");
+        file.rewind().unwrap();
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).unwrap();
+        assert_eq!(bytes.len(), 100_000);
     }
 
     #[test]

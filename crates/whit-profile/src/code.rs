@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use whit_symbolize::{InlinedFrame, KernelCode, NoKernelCode, Reason, Resolution, SourceLocation};
 use whit_types::{Avma, InstructionSet, Svma};
+use whit_unwind::Bytes;
 
 /// Largest function that is read. Those of real programs reach some hundred KiB.
 const MAX_FUNCTION_BYTES: u64 = 4 << 20;
@@ -151,7 +152,7 @@ impl CodeFinder {
             return Err(NoCode::TooLarge(size_bytes));
         }
         match self.kind(dso) {
-            RecordedKind::Kernel | RecordedKind::KernelModule => self.kernel_bytes(range),
+            RecordedKind::Kernel | RecordedKind::KernelModule => self.kernel_bytes(dso, range),
             RecordedKind::File | RecordedKind::Vdso | RecordedKind::JitDump => {
                 self.file_bytes(dso, range.start, size_bytes)
             }
@@ -161,11 +162,27 @@ impl CodeFinder {
         }
     }
 
-    fn kernel_bytes(&self, range: Range<Svma>) -> Result<CodeBytes, NoCode> {
+    /// The code that the recording carries, or else that of this machine.
+    fn kernel_bytes(&self, dso: DsoId, range: Range<Svma>) -> Result<CodeBytes, NoCode> {
+        let symbols = self.binary(dso).map(|binary| &binary.symbols);
+        let note = |bytes: &Bytes| {
+            if let Some(symbols) = symbols {
+                symbols.note_code(range.start, bytes);
+            }
+        };
+        let size_bytes = range.end.0.saturating_sub(range.start.0);
+        if let Some(bytes) = symbols.and_then(|it| it.carried_code(range.start, size_bytes)) {
+            let instruction_set = self.prepared.arch.map(InstructionSet::from);
+            let instruction_set = instruction_set.ok_or(NoCode::OtherMachine)?;
+            note(&bytes);
+            return Ok(CodeBytes { bytes: bytes.to_vec(), instruction_set });
+        }
         let kernel = self.kernel()?;
         let instruction_set = kernel.instruction_set().ok_or(NoCode::OtherMachine)?;
         let bytes = kernel.bytes(Avma(range.start.0)..Avma(range.end.0));
-        Ok(CodeBytes { bytes: bytes.ok_or(NoCode::NotInFile)?, instruction_set })
+        let bytes = Bytes::from(bytes.ok_or(NoCode::NotInFile)?);
+        note(&bytes);
+        Ok(CodeBytes { bytes: bytes.to_vec(), instruction_set })
     }
 
     fn file_bytes(&self, dso: DsoId, start: Svma, size_bytes: u64) -> Result<CodeBytes, NoCode> {

@@ -61,7 +61,8 @@ pub(crate) struct ProcessModel {
     next_space: u32,
     replaced_epochs: u32,
     epochs_cut: u64,
-    /// When processes began that began while they were recorded.
+    /// When processes, or their last programs, began that began while they were recorded. The recorder's own command is
+    /// forked before, and its program begins later.
     began: FxHashMap<Pid, TimestampNs>,
 }
 
@@ -86,6 +87,7 @@ impl ProcessModel {
         let comm = self.intern_comm(&String::from_utf8_lossy(name));
         self.comms.entry((pid, tid)).or_default().push(CommChange { from: time, comm });
         if exec {
+            self.began.insert(pid, time);
             self.begin_epoch(pid, time, AddressMap::default());
         }
     }
@@ -111,7 +113,7 @@ impl ProcessModel {
         }
     }
 
-    /// When a process began, if that was recorded; the last one of several with the same number.
+    /// When a process or its program began, if that was recorded; the last one of several with the same number.
     pub(crate) fn began(&self, pid: Pid) -> Option<TimestampNs> {
         self.began.get(&pid).copied()
     }
@@ -270,6 +272,10 @@ mod tests {
         m.fork(Pid(2), Tid(2), Pid(1), Tid(1), TimestampNs(10));
         m.fork(Pid(2), Tid(3), Pid(2), Tid(2), TimestampNs(20));
         assert_eq!((m.began(Pid(1)), m.began(Pid(2))), (None, Some(TimestampNs(10))));
+        m.comm(Pid(1), Tid(1), b"renamed", false, TimestampNs(30));
+        assert_eq!(m.began(Pid(1)), None);
+        m.comm(Pid(1), Tid(1), b"program", true, TimestampNs(40));
+        assert_eq!(m.began(Pid(1)), Some(TimestampNs(40)));
     }
 
     #[test]

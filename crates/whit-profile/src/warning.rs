@@ -182,6 +182,11 @@ pub enum Warning {
         /// Between 0 and 1.
         least_share: f64,
     },
+    /// Inlined functions and lines of a binary were not fetched: chains only begin in it.
+    NamesAloneFetched {
+        /// Its name.
+        binary: OutsideText,
+    },
     /// Functions of a language runtime have no names.
     RuntimeWithoutNames {
         /// Java, Python and others.

@@ -51,9 +51,23 @@ impl DsoSymbols {
                 .or_else(|| self.beside().code_at(start, size_bytes)),
             Source::Table(..) | Source::Absent(_) => None,
         };
-        if let (Some(notes), Some(bytes)) = (self.notes(), &found) {
-            notes.code(start, bytes);
+        if let Some(bytes) = &found {
+            self.note_code(start, bytes);
         }
         found
+    }
+
+    /// The bytes of a range that the recording carries; `None` where it has not all of them.
+    pub fn carried_code(&self, start: Svma, size_bytes: u64) -> Option<Bytes> {
+        let Source::Embedded(names, number) = &self.source else { return None };
+        let found = names.binary(*number)?.code_at(start, size_bytes)?;
+        (found.len() as u64 == size_bytes).then_some(found)
+    }
+
+    /// Notes bytes that were found elsewhere: a table of the kernel's names has none.
+    pub fn note_code(&self, start: Svma, bytes: &Bytes) {
+        if let Some(notes) = self.notes() {
+            notes.code(start, bytes);
+        }
     }
 }

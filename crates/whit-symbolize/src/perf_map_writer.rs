@@ -28,8 +28,9 @@ pub(crate) struct PerfMapWriter {
 }
 
 impl PerfMapWriter {
-    /// The process of a recording, which may have ended since. `began` is when the recording saw it begin, and
-    /// `recorded_until_ns` when the recording was written: a process that began later only has the same number.
+    /// The process of a recording, which may have ended since. `began` is when the recording saw it, or its program,
+    /// begin, and `recorded_until_ns` when the recording was written: a process that began later only has the same
+    /// number.
     pub(crate) fn of(
         pid: Pid,
         began: Option<SystemTime>,
@@ -40,7 +41,8 @@ impl PerfMapWriter {
             .filter(|began| recorded_until.is_none_or(|until| *began <= until + SLACK));
         PerfMapWriter {
             user: running.and_then(|_| user_in_proc(pid)),
-            began: running.or(began),
+            // A process that runs may have begun another program since.
+            began: running.max(began),
             reader: system::effective_uid(),
         }
     }

@@ -139,6 +139,11 @@ fn line(warning: &Warning) -> String {
              fetched (--debuginfod-limit=0 fetches it)",
             100.0 * least_share
         ),
+        Warning::NamesAloneFetched { binary } => format!(
+            "lines and inlined functions of {} were not fetched: call chains begin in it and hardly come back \
+             (--debuginfod-limit=0 fetches them)",
+            binary.exact()
+        ),
         Warning::RuntimeWithoutNames { runtime, first, processes } => {
             let more = match processes {
                 0 | 1 => String::new(),

@@ -16,15 +16,27 @@ pub(super) struct Answer {
 
 /// Gets a resource over a connection of its own.
 pub(super) fn get(address: &str, path: &str) -> Result<Answer, Error> {
-    let ask = || -> io::Result<Vec<u8>> {
-        let mut stream = TcpStream::connect(address)?;
-        stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes())?;
-        let mut response = Vec::new();
-        stream.read_to_end(&mut response)?;
-        Ok(response)
-    };
-    let response = ask().map_err(|error| Error::Server { reason: error.to_string() })?;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n");
+    let response = ask(address, &request);
+    let response = response.map_err(|error| Error::Server { reason: error.to_string() })?;
     parse(&response).map_err(|reason| Error::Server { reason })
+}
+
+/// Posts JSON over a connection of its own. Gives the body of the answer.
+pub(crate) fn post(address: &str, path: &str, json: &str) -> Result<Vec<u8>, String> {
+    let head = format!("POST {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n");
+    let request = format!("{head}Content-Length: {}\r\n\r\n{json}", json.len());
+    let mut response = ask(address, &request).map_err(|error| error.to_string())?;
+    let body_bytes = parse(&response)?.body_bytes as usize;
+    Ok(response.split_off(response.len() - body_bytes))
+}
+
+fn ask(address: &str, request: &str) -> io::Result<Vec<u8>> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.write_all(request.as_bytes())?;
+    let mut response = Vec::new();
+    stream.read_to_end(&mut response)?;
+    Ok(response)
 }
 
 fn parse(response: &[u8]) -> Result<Answer, String> {
@@ -60,6 +72,28 @@ mod tests {
         assert_eq!(parse(timed), Ok(Answer { body_bytes: 3, server_ms: Some(1.25) }));
         let plain = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
         assert_eq!(parse(plain), Ok(Answer { body_bytes: 0, server_ms: None }));
+    }
+
+    #[test]
+    fn a_body_is_posted_and_the_answers_body_comes_back() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut request = Vec::new();
+            while !request.ends_with(b"{\"a\":1}") {
+                let mut byte = [0];
+                stream.read_exact(&mut byte).unwrap();
+                request.extend(byte);
+            }
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").unwrap();
+            String::from_utf8(request).unwrap()
+        });
+        assert_eq!(post(&address, "/path", "{\"a\":1}"), Ok(b"ok".to_vec()));
+        let request = server.join().unwrap();
+        assert!(request.starts_with("POST /path HTTP/1.1\r\n"), "{request}");
+        assert!(request.contains("Content-Length: 7\r\n"), "{request}");
+        assert!(post(&address, "/path", "{}").is_err(), "nobody listens");
     }
 
     #[test]

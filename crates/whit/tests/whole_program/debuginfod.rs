@@ -46,6 +46,13 @@ impl Drop for Server {
     }
 }
 
+/// The build id of a file, as others read it.
+fn build_id(file: &Path) -> String {
+    let notes = text(command("eu-readelf").arg("-n").arg(file));
+    let id = notes.split("Build ID: ").nth(1).and_then(|it| it.split_whitespace().next());
+    id.expect("a build id").to_owned()
+}
+
 /// A recording of a program, which was stripped afterwards; the server has the rest.
 struct Stripped {
     place: tempfile::TempDir,
@@ -90,10 +97,8 @@ impl Stripped {
         let mut strip = command("objcopy");
         let link = format!("--add-gnu-debuglink={}", debug.display());
         succeed(strip.args(["--strip-unneeded", &link]).arg(&full).arg(&stripped));
-        let notes = text(command("eu-readelf").arg("-n").arg(&full));
-        let id = notes.split("Build ID: ").nth(1).and_then(|it| it.split_whitespace().next());
         let server = Server::start(place.path(), &served);
-        let id = id.expect("a build id").to_owned();
+        let id = build_id(&full);
         Ok(Stripped { place, program: stripped, full, id, server })
     }
 
@@ -289,6 +294,57 @@ fn a_key_ends_the_fetch_and_not_the_report() {
         assert!(report.contains("the fetch was stopped"), "{report}");
         assert!(report.contains("fun_"), "{report}");
         drop(connection);
+        Ok(())
+    });
+}
+
+/// Copies a program and its libraries below a folder, where no file has debug information. Gives the C library.
+fn copy_below(root: &Path, program: &Path) -> PathBuf {
+    let libraries = text(command("ldd").arg(program));
+    let paths =
+        libraries.split_whitespace().filter(|word| word.starts_with('/')).map(PathBuf::from);
+    let paths: Vec<_> = paths.map(|path| fs::canonicalize(path).expect("a library")).collect();
+    for path in paths.iter().chain([&program.to_owned()]) {
+        let copy = root.join(path.strip_prefix("/").expect("an absolute path"));
+        fs::create_dir_all(copy.parent().expect("a folder")).expect("make a folder");
+        fs::copy(path, copy).expect("copy a file");
+    }
+    let library = paths.into_iter().find(|path| path.ends_with("libc.so.6"));
+    library.expect("the program uses the C library")
+}
+
+#[test]
+fn lines_of_the_c_library_are_asked_for_where_chains_do_more_than_begin_in_it() {
+    check("debuginfod_beginnings", || {
+        probe::program("ldd")?;
+        let stripped = Stripped::new()?;
+        let mut recorder = whit();
+        recorder.args(["record", "-q", "-N", "--engine=ring", "--call-graph", "dwarf,8192", "-e"]);
+        recorder.args(["cpu-clock:u", "-F", "999", "-o"]).arg(stripped.recording()).arg("--");
+        record(recorder.arg(&stripped.program).args(["--seconds", "0.5"]))?;
+        let root = stripped.place.path().join("root");
+        let library = copy_below(&root, &stripped.program);
+        let report = |limit: &str| {
+            let mut command = stripped.whit();
+            command.args(["report", "--stdio", "--no-children", "--percent-limit=0", "--symfs"]);
+            command.arg(&root).arg(format!("--debuginfod={}", stripped.server.url));
+            text(command.args([limit, "-s", "dso,symbol,srcline", "-i"]).arg(stripped.recording()))
+        };
+        let asked = || {
+            let folder = stripped.cache().join(build_id(&library));
+            // An empty file stands for a question that was asked.
+            [".symtab", ".debug_info"].map(|name| folder.join(format!("section-{name}")).exists())
+        };
+        let alone =
+            "lines and inlined functions of libc.so.6 were not fetched: call chains begin in it";
+        // On a busy machine, the few samples of the start are some percent.
+        let printed = report("--debuginfod-limit=20");
+        assert!(printed.contains(alone) && printed.contains("deep.cpp:"), "{printed}");
+        assert_eq!(asked(), [true, false], "{printed}");
+        fs::remove_dir_all(stripped.cache()).expect("remove the cache");
+        let printed = report("--debuginfod-limit=0");
+        assert!(!printed.contains(alone) && printed.contains("deep.cpp:"), "{printed}");
+        assert_eq!(asked(), [true, true], "{printed}");
         Ok(())
     });
 }

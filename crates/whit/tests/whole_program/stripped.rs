@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::support::report::parse;
 use crate::support::tools::{command, perf, text, whit, workload};
-use crate::support::{check, probe, record};
+use crate::support::{Skip, check, probe, record};
 
 /// Rows of this share count: all that have a few samples.
 const LEAST_PERCENT: f64 = 0.5;
@@ -84,6 +84,51 @@ fn code_that_a_jit_compiler_did_not_name_is_one_row() {
         let [(name, share)] = &unnamed[..] else { panic!("several rows: {unnamed:?}") };
         assert!(name.starts_with("jit_") && name.ends_with(&map), "{name}");
         assert!((share - all).abs() < 0.02 * named.len() as f64, "{named:?} {unnamed:?}");
+        Ok(())
+    });
+}
+
+/// Runs code in memory without a file: a loop of x86-64.
+const UNNAMED_CODE: &str = "\
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+int main(void) {
+    unsigned char code[] = { 0xff, 0xcf, 0x75, 0xfc, 0xc3 };
+    void (*loop)(int) = mmap(0, 4096, 7, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memcpy(loop, code, sizeof code);
+    while (clock() < CLOCKS_PER_SEC / 2) loop(1000000);
+}
+";
+
+/// The recorder's own command gets a number that another process had, and finds the map of that.
+#[test]
+fn a_map_of_an_earlier_process_names_nothing() {
+    check("jit_stale_map", || {
+        if !cfg!(target_arch = "x86_64") {
+            return Err(Skip("the program is of x86-64".to_owned()));
+        }
+        probe::program("cc")?;
+        let place = tempfile::tempdir().expect("make a directory");
+        let (source, program) = (place.path().join("code.c"), place.path().join("code"));
+        std::fs::write(&source, UNNAMED_CODE).expect("write a source");
+        text(command("cc").args(["-O1", "-o"]).arg(&program).arg(&source));
+        // The map stands for all code.
+        let script = "map=/tmp/perf-$$.map; echo '1000 7fffffff0000 stale_name' >$map; \
+                      touch -d '1 hour ago' $map; exec \"$0\"";
+        let mut recorder = whit();
+        // A clock that the recording can tell in times of day.
+        recorder.args(["record", "-N", "--engine=ring", "-k", "mono", "-e", "cpu-clock:u", "-o"]);
+        recorder.arg(place.path().join("perf.data")).args(["--", "sh", "-c", script]);
+        record(recorder.arg(&program))?;
+        let mut report = whit();
+        report.args(["report", "--stdio", "--no-children", "--sort", "dso,symbol", "-i"]);
+        let printed = text(report.arg(place.path().join("perf.data")));
+        let map = printed.split_whitespace().find(|word| word.ends_with(".map"));
+        let map = Path::new("/tmp").join(map.expect("samples of the code"));
+        let _ = std::fs::remove_file(map);
+        assert!(printed.contains("older than the process"), "{printed}");
+        assert!(!printed.contains("stale_name"), "{printed}");
         Ok(())
     });
 }
