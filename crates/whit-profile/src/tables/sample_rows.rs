@@ -1,7 +1,7 @@
 //! Samples as a stream, in order of time.
 
 use super::{StreamEnd, TableSource};
-use crate::ordered::{OrderedSamples, PendingSample};
+use crate::ordered::{Batch, OrderedSamples, PendingSample};
 use crate::ordered_pool::{self, in_turn};
 use crate::progress::Progress;
 use crate::sample_sums::SampleSums;
@@ -65,7 +65,7 @@ pub struct SampleEntry {
 
 #[derive(Default)]
 struct Job {
-    samples: Vec<PendingSample>,
+    samples: Batch,
     rows: Vec<SampleEntry>,
     new_nodes: Vec<NewNode>,
     worker: usize,
@@ -89,8 +89,8 @@ impl ordered_pool::Worker for Worker<'_> {
 
     fn run(&mut self, job: &mut Job) {
         job.rows.clear();
-        for pending in &job.samples {
-            job.rows.extend(self.row(pending));
+        for pending in job.samples.iter() {
+            job.rows.extend(self.row(&pending));
         }
         self.told.tell(self.sums.sums(), &mut job.new_nodes);
         job.worker = self.number;
@@ -105,7 +105,7 @@ impl ordered_pool::Worker for Worker<'_> {
 }
 
 impl Worker<'_> {
-    fn row(&mut self, pending: &PendingSample) -> Option<SampleEntry> {
+    fn row(&mut self, pending: &PendingSample<'_>) -> Option<SampleEntry> {
         let parsed = self.sums.parse(pending.record(), pending.block()).ok()?;
         let (source, wanted, time) = (self.source, self.wanted, pending.time);
         let dimensions = &source.dimensions;
