@@ -254,15 +254,14 @@ mod tests {
             taken_between in 0usize..6,
         ) {
             let (mut pending, mut order, mut held, mut taken) = (Pending::default(), 0, Vec::new(), Vec::new());
-            let block = Arc::new(HeldBlock::new(Block::default(), BlockChains::default(), &Arc::default()));
+            let mut kept = Vec::new();
             let header = RecordHeader { kind: record_type::SAMPLE, misc: 0, size_bytes: 8 };
-            let key = |record: &PendingRecord| (record.time, record.order);
-            let mut batch = 0;
-            let mut pop = |pending: &mut Pending| {
-                batch += 1;
-                let mut one = Batch::default();
-                pending.give_out(&mut one, batch);
-                one.first_key()
+            let mut number = 0;
+            let mut pop = |pending: &mut Pending, count: usize| {
+                number += 1;
+                let mut batch = Batch::default();
+                (0..count).for_each(|_| pending.give_out(&mut batch, number));
+                batch.keys()
             };
             for times in blocks {
                 let sample = |time| {
@@ -270,17 +269,18 @@ mod tests {
                     PendingRecord { time: TimestampNs(time), order, header, body: 0..0 }
                 };
                 let samples: Vec<_> = times.into_iter().map(sample).collect();
+                let block = HeldBlock::new(Block::default(), BlockChains::default(), &Arc::default());
+                let block = Arc::new(block);
+                let key = |it: &PendingRecord| (it.time, it.order, Arc::as_ptr(&block) as usize);
                 held.extend(samples.iter().map(key));
                 pending.add(block.clone(), samples);
-                for _ in 0..taken_between {
-                    held.sort_unstable();
-                    let first = (!held.is_empty()).then(|| held.remove(0));
-                    prop_assert_eq!(pending.first_time(), first.map(|first| first.0));
-                    prop_assert_eq!(pop(&mut pending), first);
-                }
+                kept.push(block);
+                held.sort_unstable();
+                prop_assert_eq!(pending.first_time(), held.first().map(|first| first.0));
+                let first: Vec<_> = held.drain(..taken_between.min(held.len())).collect();
+                prop_assert_eq!(pop(&mut pending, taken_between), first);
             }
-            held.sort_unstable();
-            taken.extend(std::iter::from_fn(|| pop(&mut pending)));
+            taken.extend(pop(&mut pending, held.len() + 1));
             prop_assert_eq!(taken, held);
         }
     }

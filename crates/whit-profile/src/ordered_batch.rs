@@ -118,10 +118,11 @@ impl Batch {
         self.records.iter().map(|(record, block)| pending(record, &self.blocks[*block]))
     }
 
-    /// Time and order of the first record.
+    /// Time, order and block of each record.
     #[cfg(test)]
-    pub(crate) fn first_key(&self) -> Option<(TimestampNs, u64)> {
-        self.records.first().map(|(record, _)| (record.time, record.order))
+    pub(crate) fn keys(&self) -> Vec<(TimestampNs, u64, usize)> {
+        let block = |place: usize| Arc::as_ptr(&self.blocks[place]) as usize;
+        self.records.iter().map(|(it, place)| (it.time, it.order, block(*place))).collect()
     }
 
     /// Keeps the records that are wanted.

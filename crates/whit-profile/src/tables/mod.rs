@@ -10,6 +10,8 @@ mod dimensions;
 mod sample_facts;
 mod sample_rows;
 mod sample_sums;
+#[cfg(test)]
+mod sample_sums_tests;
 
 pub use crate::stack_table::{CallsiteRow, FrameRow, MAX_CALLSITES};
 pub use crate::switches::{IntervalRow, RunRow, TaskState, Trust, WaitKind, WaitRow};

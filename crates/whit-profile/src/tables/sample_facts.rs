@@ -50,7 +50,7 @@ impl SampleWanted {
 }
 
 /// Facts of a sample, as far as they are wanted and known.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Facts {
     pub(super) thread: Option<u32>,
     pub(super) process: Option<u32>,

@@ -5,7 +5,7 @@ use super::{StreamEnd, TableSource};
 use crate::ordered::{Batch, OrderedSamples, PendingSample};
 use crate::ordered_pool::{self, in_turn};
 use crate::progress::Progress;
-use crate::sample_sums::SampleSums;
+use crate::sample_sums::{ParsedSample, SampleSums};
 use crate::stack_table::{NewNode, NodeTold};
 use crate::stops::StopCounts;
 use std::sync::Arc;
@@ -83,7 +83,8 @@ impl ordered_pool::Worker for Worker<'_> {
 
 impl Worker<'_> {
     fn row(&mut self, pending: &PendingSample<'_>) -> Option<SampleEntry> {
-        let parsed = self.sums.parse(pending.record(), pending.block()).ok()?;
+        let mut parsed = ParsedSample::empty();
+        self.sums.parse_into(pending.record(), pending.block(), &mut parsed).ok()?;
         let (wanted, time) = (self.wanted, pending.time);
         let facts = self.finder.find(&parsed, time)?;
         let node = wanted.stacks.then(|| self.sums.node_of(&parsed, time));

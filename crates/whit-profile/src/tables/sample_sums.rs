@@ -6,11 +6,12 @@ use crate::aggregate::Aggregate;
 use crate::deferred::ChainedBlock;
 use crate::error::LoadError;
 use crate::progress::Progress;
-use crate::sample_sums::SampleSums;
+use crate::sample_sums::{ParsedSample, SampleSums};
 use crate::stops::StopCounts;
 use crate::work::WorkQueue;
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
+use std::hash::{Hash, Hasher};
 use std::sync::atomic::Ordering;
 use whit_perfdata::record::{RawRecord, record_type};
 use whit_perfdata::stream::{Block, BlockReader};
@@ -46,16 +47,30 @@ pub struct SampleSum {
 }
 
 /// The facts by which samples are told apart. The node of a thread's call tree becomes a call site at the end.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-struct Key {
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Key {
     event: u32,
     node: Option<u32>,
     cpu: Option<CpuId>,
     facts: Facts,
 }
 
+impl Hash for Key {
+    /// Four words, where the derived one has twice as many for the options alone.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let Facts { thread, process, cgroup, comm } = self.facts;
+        let word = |high: Option<u32>, low: Option<u32>| {
+            u64::from(high.unwrap_or(u32::MAX)) << 32 | u64::from(low.unwrap_or(u32::MAX))
+        };
+        state.write_u64(word(Some(self.event), self.node));
+        state.write_u64(word(thread, process));
+        state.write_u64(word(cgroup, comm));
+        state.write_u32(self.cpu.map_or(u32::MAX, |cpu| cpu.0));
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default)]
-struct Weight {
+pub(super) struct Weight {
     weight: u64,
     samples: u64,
 }
@@ -67,12 +82,12 @@ impl Weight {
     }
 }
 
-type Sums = FxHashMap<Key, Weight>;
+pub(super) type Sums = FxHashMap<Key, Weight>;
 
 /// The sums of one thread, or of all.
-struct Part {
-    tree: Aggregate,
-    sums: Sums,
+pub(super) struct Part {
+    pub(super) tree: Aggregate,
+    pub(super) sums: Sums,
     stops: StopCounts,
 }
 
@@ -82,7 +97,7 @@ type HasRoom<'a> = &'a (dyn Fn(usize) -> bool + Sync);
 /// True for as long as the work is wanted.
 type GoesOn<'a> = &'a (dyn Fn() -> bool + Sync);
 
-struct Worker<'a> {
+pub(super) struct Worker<'a> {
     source: &'a TableSource,
     wanted: &'a SampleWanted,
     finder: FactFinder<'a>,
@@ -95,7 +110,11 @@ struct Worker<'a> {
 }
 
 impl<'a> Worker<'a> {
-    fn new(source: &'a TableSource, wanted: &'a SampleWanted, has_room: HasRoom<'a>) -> Self {
+    pub(super) fn new(
+        source: &'a TableSource,
+        wanted: &'a SampleWanted,
+        has_room: HasRoom<'a>,
+    ) -> Self {
         Worker {
             source,
             wanted,
@@ -108,7 +127,11 @@ impl<'a> Worker<'a> {
         }
     }
 
-    fn run(mut self, queue: &WorkQueue<'_>, goes_on: GoesOn<'_>) -> Result<Part, StreamEnd> {
+    pub(super) fn run(
+        mut self,
+        queue: &WorkQueue<'_>,
+        goes_on: GoesOn<'_>,
+    ) -> Result<Part, StreamEnd> {
         let progress = Progress::new(0, &|_, _| ());
         let prepared = &self.source.prepared;
         let (mut reader, mut block) = (BlockReader::default(), Block::default());
@@ -137,7 +160,10 @@ impl<'a> Worker<'a> {
         block: ChainedBlock<'_>,
         position: u64,
     ) -> Result<(), StreamEnd> {
-        let Ok(parsed) = self.tree.parse(record, block) else { return Ok(()) };
+        let mut parsed = ParsedSample::empty();
+        if self.tree.parse_into(record, block, &mut parsed).is_err() {
+            return Ok(());
+        }
         let time = parsed.sample.time.unwrap_or(TimestampNs(position));
         if self.wanted.time.is_some_and(|range| !range.contains(time)) {
             return Ok(());
@@ -170,7 +196,7 @@ impl<'a> Worker<'a> {
 }
 
 impl Part {
-    fn merge(&mut self, other: Part) {
+    pub(super) fn merge(&mut self, other: Part) {
         let (nodes, is_cut) = self.tree.merge_with_cuts(other.tree);
         for (key, weight) in other.sums {
             let node = key.node.map(|node| node as usize);
@@ -230,7 +256,7 @@ impl TableSource {
 }
 
 /// The sums with call sites. Two nodes are one call site where the table of call sites was full.
-fn in_order(sums: Sums, callsites: &[u32]) -> Vec<SampleSum> {
+pub(super) fn in_order(sums: Sums, callsites: &[u32]) -> Vec<SampleSum> {
     let sum = |(key, weight): (Key, Weight)| SampleSum {
         event: key.event,
         callsite: key.node.and_then(|node| callsites.get(node as usize).copied()),
