@@ -2,14 +2,14 @@
 
 use crate::batch::Batch;
 use crate::inner::Inner;
-use crate::layout::Part;
 use crate::part_reader::PartReader;
 use crate::schema::partitions;
+use crate::sums;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
-use whit_tables::{AnyTable, ColumnRole, Cursor, Size, TableError, Value, Wanted};
+use whit_tables::{AnyTable, ColumnRole, Cursor, SAMPLE_SUM, Size, TableError, Value, Wanted};
 
 /// Reads the wanted rows of a table.
 struct DatasetCursor {
@@ -36,16 +36,11 @@ pub(crate) fn open(
     table: &'static dyn AnyTable,
     wanted: &Wanted,
 ) -> Box<dyn Cursor> {
+    if table.name() == SAMPLE_SUM.name() {
+        return sums::open(inner, wanted);
+    }
     let inner = inner.clone();
-    let is_wanted = |part: &Part| {
-        let (host, date) = (&part.place.host, &part.place.date);
-        wanted.has_recording(part.id)
-            && wanted.host.as_ref().is_none_or(|wanted| host.as_ref() == Some(wanted))
-            && wanted.from_date.as_ref().is_none_or(|from| date >= from)
-            && wanted.to_date.as_ref().is_none_or(|to| date <= to)
-    };
-    let parts = inner.parts.iter().enumerate().filter(|(_, part)| is_wanted(part));
-    let parts = parts.map(|(place, _)| place).collect();
+    let parts = inner.wanted_parts(wanted);
     let mut columns = table.columns();
     let width = columns.len();
     columns.extend(partitions(table));

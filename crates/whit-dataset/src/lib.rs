@@ -49,6 +49,8 @@ mod part_writer;
 mod publish;
 mod removal;
 mod schema;
+mod sum_tasks;
+mod sums;
 mod writing_folder;
 
 pub use buffer::{GROUP_ROWS, GROUP_TEXT_BYTES};

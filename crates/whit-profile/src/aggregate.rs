@@ -284,6 +284,11 @@ impl Aggregate {
 
     /// Takes over the sums of another aggregate. Gives back where each of its nodes went.
     pub(crate) fn merge(&mut self, other: Aggregate) -> Vec<u32> {
+        self.merge_with_cuts(other).0
+    }
+
+    /// The same, and for each of its nodes whether there was no room for it: it went to one of its callers.
+    pub(crate) fn merge_with_cuts(&mut self, other: Aggregate) -> (Vec<u32>, Vec<bool>) {
         let places: Vec<_> =
             other.places.values.iter().map(|place| self.places.intern(*place)).collect();
         let threads: Vec<_> =
@@ -350,7 +355,7 @@ impl Aggregate {
         self.first_time = self.first_time.into_iter().chain(other.first_time).min();
         self.last_time = self.last_time.into_iter().chain(other.last_time).max();
         self.cut_chains += other.cut_chains;
-        nodes
+        (nodes, is_cut)
     }
 
     fn merged_node(&mut self, node: PlaceNode) -> Option<u32> {

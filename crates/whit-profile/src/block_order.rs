@@ -5,7 +5,7 @@
 
 use crate::error::LoadError;
 use crate::progress::Progress;
-use crate::stream_plan::{PlannedBlock, StreamPlan};
+use crate::stream_plan::StreamPlan;
 use crate::time_filter::TimeRange;
 use crate::work::Run;
 use std::collections::VecDeque;
@@ -73,13 +73,6 @@ impl<'p> Source<'p> {
     }
 }
 
-/// Whether a block has samples that lie in a range.
-fn is_wanted(block: &PlannedBlock, range: Option<TimeRange>) -> bool {
-    let is_outside = |range: TimeRange, (first, last)| last < range.from || first > range.to;
-    let outside = range.zip(block.times).is_some_and(|(range, times)| is_outside(range, times));
-    block.has_samples && !outside
-}
-
 impl<'p> BlockOrder<'p> {
     /// Decompresses with up to so many threads.
     pub(crate) fn new(
@@ -88,7 +81,7 @@ impl<'p> BlockOrder<'p> {
         range: Option<TimeRange>,
         progress: &'p Progress<'p>,
     ) -> Self {
-        let mut ranges = plans.iter().flat_map(StreamPlan::ranges);
+        let mut ranges = plans.iter().flat_map(|plan| plan.ranges(None));
         let is_compressed = ranges.any(|(range, _)| range.compressed);
         BlockOrder {
             sources: plans.iter().map(Source::new).collect(),
@@ -122,7 +115,7 @@ impl<'p> BlockOrder<'p> {
         };
         self.progress.advance(u64::from(range.size_bytes));
         let planned = &source.plan.blocks[block];
-        if !is_wanted(planned, self.range) {
+        if !planned.is_wanted(self.range) {
             return Ok(None);
         }
         match self.ahead.next(out) {
@@ -145,7 +138,7 @@ impl<'p> BlockOrder<'p> {
             let block = source.planned;
             source.planned += 1;
             if let Some((stream, range)) = source.range(block)
-                && is_wanted(&source.plan.blocks[block], self.range)
+                && source.plan.blocks[block].is_wanted(self.range)
             {
                 self.ahead.push(stream, range);
             }
@@ -157,6 +150,7 @@ impl<'p> BlockOrder<'p> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stream_plan::PlannedBlock;
     use proptest::prelude::*;
     use whit_perfdata::stream::BlockInfo;
 
@@ -174,10 +168,10 @@ mod tests {
             let to = from + range_length;
             let range = TimeRange { from: TimestampNs(from), to: TimestampNs(to) };
             let shares = (first..=first + length).any(|moment| (from..=to).contains(&moment));
-            prop_assert_eq!(is_wanted(&block, Some(range)), has_samples && shares);
-            prop_assert_eq!(is_wanted(&block, None), has_samples);
+            prop_assert_eq!(block.is_wanted(Some(range)), has_samples && shares);
+            prop_assert_eq!(block.is_wanted(None), has_samples);
             let untimed = PlannedBlock { times: None, ..block };
-            prop_assert_eq!(is_wanted(&untimed, Some(range)), has_samples);
+            prop_assert_eq!(untimed.is_wanted(Some(range)), has_samples);
         }
     }
 }

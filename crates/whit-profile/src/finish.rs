@@ -60,7 +60,8 @@ pub(crate) fn finish_with<T>(
     more: impl FnOnce(&mut Builder) -> T,
 ) -> (Profile, T) {
     let order = order_of_places(&sums.places.values);
-    let named = name_places(prepared, &sums.places.values, &order, options);
+    let named =
+        name_places(prepared, &sums.places.values, &order, options.threads, options.names_kernel);
     let mut builder = Builder::new(prepared);
     builder.keeps_singles = sums.singles.is_some();
     builder.add_frames(&sums.places.values, named, &order);
@@ -138,11 +139,12 @@ fn groups(recording: &Recording, samples_by_event: &[u64]) -> Vec<RecordedGroup>
 
 /// Names all places, several threads at once; neighbours in a binary go to the same thread.
 /// The kernel stands last in the order: its symbols are still being loaded.
-fn name_places(
+pub(crate) fn name_places(
     prepared: &Prepared,
     places: &[CodePlace],
     order: &[u32],
-    options: &LoadOptions,
+    threads: usize,
+    names_kernel: bool,
 ) -> Vec<NamedCode> {
     // No task spans two binaries, so that two threads can open two of them at a time.
     let same_dso = |a: &u32, b: &u32| places[*a as usize].dso == places[*b as usize].dso;
@@ -150,7 +152,7 @@ fn name_places(
         order.chunk_by(same_dso).flat_map(|part| part.chunks(PLACES_PER_TASK)).collect();
     let next = AtomicUsize::new(0);
     let name = |namer: &PlaceNamer<'_>, place: &CodePlace| {
-        if place.kernel && !options.names_kernel {
+        if place.kernel && !names_kernel {
             return NamedCode { address: Svma(place.place), ..NamedCode::default() };
         }
         namer.name(place)
@@ -164,7 +166,7 @@ fn name_places(
         done
     };
     let mut named = vec![NamedCode::default(); places.len()];
-    let workers = options.threads.min(tasks.len()).max(1);
+    let workers = threads.min(tasks.len()).max(1);
     let (own, others) = prepared.kernel_load.run_beside(workers, worker);
     // A namer that panicked leaves its places without names; they show as addresses.
     let others = others.into_iter().filter_map(Result::ok).flatten();

@@ -76,6 +76,7 @@ mod merge;
 pub mod model;
 mod options;
 mod ordered;
+mod ordered_batch;
 mod ordered_pool;
 mod own_names;
 pub mod parallelism;

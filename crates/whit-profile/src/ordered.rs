@@ -9,8 +9,9 @@
 //! then given out before earlier ones are found, and counted.
 
 use crate::block_order::BlockOrder;
-use crate::deferred::{BlockChains, ChainedBlock};
 use crate::error::LoadError;
+pub(crate) use crate::ordered_batch::{Batch, PendingSample};
+use crate::ordered_batch::{Held, HeldBlock, PendingRecord};
 use crate::prepare::Prepared;
 use crate::progress::Progress;
 use crate::stated_time::stated_time;
@@ -18,10 +19,9 @@ use crate::stream_plan::BlockTimes;
 use crate::time_filter::TimeRange;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
-use whit_perfdata::record::{RawRecord, RecordHeader, record_type};
-use whit_perfdata::stream::Block;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use whit_perfdata::record::{RawRecord, record_type};
 use whit_types::TimestampNs;
 
 /// Samples that are given out together.
@@ -30,85 +30,24 @@ pub(crate) const BATCH_SAMPLES: usize = 256;
 /// Bytes of blocks that are held while earlier samples may still come.
 const MAX_PENDING_BYTES: usize = 256 << 20;
 
-/// Buffers of blocks that are kept to be filled again.
-const MAX_SPARE_BUFFERS: usize = 16;
-
-/// Memory for blocks: the bytes in use, and spare buffers.
-#[derive(Debug, Default)]
-struct Held {
-    bytes: AtomicUsize,
-    spare: Mutex<Vec<Block>>,
-}
-
-impl Held {
-    /// An empty buffer, or one to be overwritten.
-    fn buffer(&self) -> Block {
-        self.spare.lock().ok().and_then(|mut spare| spare.pop()).unwrap_or_default()
-    }
-}
-
-/// The bytes of a block, counted for as long as they are held.
-#[derive(Debug)]
-struct HeldBlock {
-    bytes: Block,
-    chains: BlockChains,
-    held: Arc<Held>,
-}
-
-impl HeldBlock {
-    fn new(bytes: Block, chains: BlockChains, held: &Arc<Held>) -> HeldBlock {
-        held.bytes.fetch_add(bytes.capacity_bytes(), Ordering::Relaxed);
-        HeldBlock { bytes, chains, held: held.clone() }
-    }
-}
-
-impl Drop for HeldBlock {
-    fn drop(&mut self) {
-        self.held.bytes.fetch_sub(self.bytes.capacity_bytes(), Ordering::Relaxed);
-        if let Ok(mut spare) = self.held.spare.lock()
-            && spare.len() < MAX_SPARE_BUFFERS
-        {
-            spare.push(std::mem::take(&mut self.bytes));
-        }
-    }
-}
-
-/// A sample's record, alive as long as its block is.
-#[derive(Clone, Debug)]
-pub(crate) struct PendingSample {
-    pub(crate) time: TimestampNs,
-    order: u64,
-    pub(crate) header: RecordHeader,
-    block: Arc<HeldBlock>,
-    body: std::ops::Range<usize>,
-}
-
-impl PendingSample {
-    pub(crate) fn record(&self) -> RawRecord<'_> {
-        RawRecord { header: self.header, body: &self.block.bytes[self.body.clone()] }
-    }
-
-    /// The block that it stands in.
-    pub(crate) fn block(&self) -> ChainedBlock<'_> {
-        ChainedBlock { bytes: &self.block.bytes, chains: &self.block.chains }
-    }
-}
-
 /// The samples of a block that were not given out yet, in order. Rings are drained one after the other, so
 /// a block is a few ascending rows, which sort quickly. The next sample in time mostly stands in the same block,
 /// so a heap of blocks moves fewer entries than a heap of samples.
 #[derive(Debug)]
 struct PendingBlock {
-    first: PendingSample,
-    rest: std::vec::IntoIter<PendingSample>,
+    first: PendingRecord,
+    rest: std::vec::IntoIter<PendingRecord>,
+    block: Arc<HeldBlock>,
+    /// Number of the batch that got the block last, and its place there.
+    given: (u64, usize),
 }
 
 impl PendingBlock {
-    fn new(mut samples: Vec<PendingSample>) -> Option<PendingBlock> {
+    fn new(block: Arc<HeldBlock>, mut samples: Vec<PendingRecord>) -> Option<PendingBlock> {
         // Stable: of the same time, the one that stands earlier goes first.
         samples.sort_by_key(|sample| sample.time);
         let mut rest = samples.into_iter();
-        Some(PendingBlock { first: rest.next()?, rest })
+        Some(PendingBlock { first: rest.next()?, rest, block, given: (0, 0) })
     }
 }
 
@@ -139,8 +78,8 @@ impl Ord for PendingBlock {
 struct Pending(BinaryHeap<PendingBlock>);
 
 impl Pending {
-    fn add(&mut self, samples: Vec<PendingSample>) {
-        self.0.extend(PendingBlock::new(samples));
+    fn add(&mut self, block: Arc<HeldBlock>, samples: Vec<PendingRecord>) {
+        self.0.extend(PendingBlock::new(block, samples));
     }
 
     /// The time of the earliest.
@@ -148,12 +87,18 @@ impl Pending {
         self.0.peek().map(|block| block.first.time)
     }
 
-    fn pop(&mut self) -> Option<PendingSample> {
-        let mut block = self.0.peek_mut()?;
-        Some(match block.rest.next() {
+    /// Moves the earliest into the batch with this number.
+    fn give_out(&mut self, batch: &mut Batch, number: u64) {
+        let Some(mut block) = self.0.peek_mut() else { return };
+        if block.given.0 != number {
+            block.given = (number, batch.add_block(&block.block));
+        }
+        let place = block.given.1;
+        let first = match block.rest.next() {
             Some(next) => std::mem::replace(&mut block.first, next),
             None => PeekMut::pop(block).first,
-        })
+        };
+        batch.push(first, place);
     }
 }
 
@@ -166,6 +111,8 @@ pub(crate) struct OrderedSamples<'p> {
     blocks: BlockOrder<'p>,
     pending: Pending,
     order: u64,
+    /// Number of the batch that is filled.
+    batch: u64,
     held: Arc<Held>,
     max_held_bytes: usize,
     /// Time of the last sample that was given out.
@@ -189,6 +136,7 @@ impl<'p> OrderedSamples<'p> {
             blocks: BlockOrder::new(&prepared.scan.plans, threads, None, progress),
             pending: Pending::default(),
             order: 0,
+            batch: 0,
             held: Arc::default(),
             max_held_bytes: MAX_PENDING_BYTES,
             last_time: TimestampNs(0),
@@ -215,7 +163,8 @@ impl<'p> OrderedSamples<'p> {
 
     /// Adds the next samples to `batch`, which then has at most [`BATCH_SAMPLES`]; it stays empty
     /// at the end.
-    pub(crate) fn next_batch(&mut self, batch: &mut Vec<PendingSample>) -> Result<(), LoadError> {
+    pub(crate) fn next_batch(&mut self, batch: &mut Batch) -> Result<(), LoadError> {
+        self.batch += 1;
         let mut unread = self.blocks.earliest_unread();
         while batch.len() < BATCH_SAMPLES {
             let is_full = self.held.bytes.load(Ordering::Relaxed) >= self.max_held_bytes;
@@ -224,7 +173,7 @@ impl<'p> OrderedSamples<'p> {
                 is_full || unread.is_none_or(|unread| first < unread)
             });
             if ready {
-                batch.extend(self.give_out());
+                self.give_out(batch);
             } else if unread.is_some() {
                 self.read_block()?;
                 unread = self.blocks.earliest_unread();
@@ -235,11 +184,12 @@ impl<'p> OrderedSamples<'p> {
         Ok(())
     }
 
-    fn give_out(&mut self) -> Option<PendingSample> {
-        let sample = self.pending.pop()?;
-        self.disordered += u64::from(sample.time < self.last_time);
-        self.last_time = self.last_time.max(sample.time);
-        Some(sample)
+    fn give_out(&mut self, batch: &mut Batch) {
+        if let Some(time) = self.pending.first_time() {
+            self.disordered += u64::from(time < self.last_time);
+            self.last_time = self.last_time.max(time);
+        }
+        self.pending.give_out(batch, self.batch);
     }
 
     fn read_block(&mut self) -> Result<(), LoadError> {
@@ -274,25 +224,27 @@ impl<'p> OrderedSamples<'p> {
                     && (all || self.range.is_none_or(|range| range.contains(time)))
                 {
                     self.order += 1;
-                    samples.push(PendingSample {
+                    samples.push(PendingRecord {
                         time,
                         order: self.order,
                         header: record.header,
-                        block: block.clone(),
                         body: end - record.body.len()..end,
                     });
                 }
             }
             at = end;
         }
-        self.pending.add(samples);
+        self.pending.add(block, samples);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::deferred::BlockChains;
     use proptest::prelude::*;
+    use whit_perfdata::record::RecordHeader;
+    use whit_perfdata::stream::Block;
 
     proptest! {
         /// By time, and of the same time as they stand in the recording, whenever blocks come.
@@ -302,27 +254,33 @@ mod tests {
             taken_between in 0usize..6,
         ) {
             let (mut pending, mut order, mut held, mut taken) = (Pending::default(), 0, Vec::new(), Vec::new());
-            let block = Arc::new(HeldBlock::new(Block::default(), BlockChains::default(), &Arc::default()));
+            let mut kept = Vec::new();
             let header = RecordHeader { kind: record_type::SAMPLE, misc: 0, size_bytes: 8 };
-            let key = |sample: &PendingSample| (sample.time, sample.order);
+            let mut number = 0;
+            let mut pop = |pending: &mut Pending, count: usize| {
+                number += 1;
+                let mut batch = Batch::default();
+                (0..count).for_each(|_| pending.give_out(&mut batch, number));
+                batch.keys()
+            };
             for times in blocks {
                 let sample = |time| {
                     order += 1;
-                    let (time, block) = (TimestampNs(time), block.clone());
-                    PendingSample { time, order, header, block, body: 0..0 }
+                    PendingRecord { time: TimestampNs(time), order, header, body: 0..0 }
                 };
                 let samples: Vec<_> = times.into_iter().map(sample).collect();
+                let block = HeldBlock::new(Block::default(), BlockChains::default(), &Arc::default());
+                let block = Arc::new(block);
+                let key = |it: &PendingRecord| (it.time, it.order, Arc::as_ptr(&block) as usize);
                 held.extend(samples.iter().map(key));
-                pending.add(samples);
-                for _ in 0..taken_between {
-                    held.sort_unstable();
-                    let first = (!held.is_empty()).then(|| held.remove(0));
-                    prop_assert_eq!(pending.first_time(), first.map(|first| first.0));
-                    prop_assert_eq!(pending.pop().as_ref().map(key), first);
-                }
+                pending.add(block.clone(), samples);
+                kept.push(block);
+                held.sort_unstable();
+                prop_assert_eq!(pending.first_time(), held.first().map(|first| first.0));
+                let first: Vec<_> = held.drain(..taken_between.min(held.len())).collect();
+                prop_assert_eq!(pop(&mut pending, taken_between), first);
             }
-            held.sort_unstable();
-            taken.extend(std::iter::from_fn(|| pending.pop()).map(|sample| key(&sample)));
+            taken.extend(pop(&mut pending, held.len() + 1));
             prop_assert_eq!(taken, held);
         }
     }

@@ -1,10 +1,12 @@
 //! Frames and call sites, numbered as streams meet them.
 
-use crate::aggregate::{Aggregate, MAX_TREE_NODES, NO_NODE};
+use crate::aggregate::{Aggregate, MAX_TREE_NODES, NO_NODE, PlaceNode};
 use crate::chain::CodePlace;
 use crate::dso_index::DsoIndex;
+use crate::finish::name_places;
 use crate::place_symbols::{NamedCode, PlaceNamer};
 use crate::prepare::Prepared;
+use crate::tree_order::{order_of_nodes, order_of_places};
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -110,6 +112,35 @@ impl StackTable {
             let parent = if parent == NO_NODE { NO_NODE } else { numbers[parent as usize] };
             numbers.push(stacks.callsite_of(parent, place, named));
         }
+    }
+
+    /// Takes a whole call tree over, and gives the call site of each of its nodes. Nodes that are new here get their
+    /// numbers in an order that no thread decides.
+    pub(crate) fn adopt_tree(
+        &self,
+        prepared: &Prepared,
+        tree: &Aggregate,
+        threads: usize,
+    ) -> Vec<u32> {
+        let (places, nodes) = (&tree.places.values, &tree.nodes.values);
+        let order = order_of_places(places);
+        let mut unnamed = order.clone();
+        {
+            let known = self.read();
+            unnamed.retain(|place| !known.places.contains_key(&places[*place as usize]));
+        }
+        let mut named = name_places(prepared, places, &unnamed, threads, true);
+        let mut callsites = vec![NO_NODE; nodes.len()];
+        let mut stacks = self.write();
+        for at in order_of_nodes(nodes, &order) {
+            let PlaceNode { parent, place } = nodes[at as usize];
+            // Parents come before their children.
+            let parent = if parent == NO_NODE { NO_NODE } else { callsites[parent as usize] };
+            let (code, named) =
+                (places[place as usize], std::mem::take(&mut named[place as usize]));
+            callsites[at as usize] = stacks.callsite_of(parent, code, Some(named));
+        }
+        callsites
     }
 
     /// Samples whose chain is cut, because a worker's table was full.

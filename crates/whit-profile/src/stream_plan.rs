@@ -1,5 +1,6 @@
 //! The blocks of each stream that the second pass reads.
 
+use crate::time_filter::TimeRange;
 use whit_perfdata::record::record_type;
 use whit_perfdata::stream::{BlockInfo, BlockRange, Stream};
 use whit_types::TimestampNs;
@@ -22,12 +23,15 @@ pub(crate) struct StreamPlan {
 }
 
 impl StreamPlan {
-    /// Blocks with samples that can be read in any order, and where they stand in the decoded
+    /// Blocks with samples of a range of time that can be read in any order, and where they stand in the decoded
     /// stream.
-    pub(crate) fn ranges(&self) -> impl Iterator<Item = (BlockRange, u64)> + '_ {
+    pub(crate) fn ranges(
+        &self,
+        range: Option<TimeRange>,
+    ) -> impl Iterator<Item = (BlockRange, u64)> + '_ {
         self.blocks
             .iter()
-            .filter(|block| block.has_samples)
+            .filter(move |block| block.is_wanted(range))
             .filter_map(|block| Some((block.info.range?, block.info.position)))
     }
 
@@ -39,6 +43,13 @@ impl StreamPlan {
 }
 
 impl PlannedBlock {
+    /// Whether it has samples that may lie in a range.
+    pub(crate) fn is_wanted(&self, range: Option<TimeRange>) -> bool {
+        let is_outside = |range: TimeRange, (first, last)| last < range.from || first > range.to;
+        let outside = range.zip(self.times).is_some_and(|(range, times)| is_outside(range, times));
+        self.has_samples && !outside
+    }
+
     /// Whether the next block is read behind this one, in a row that has to be read in order.
     pub(crate) fn is_followed_in_run(&self, next: &PlannedBlock) -> bool {
         let in_order = self.info.range.is_none() && next.info.range.is_none();

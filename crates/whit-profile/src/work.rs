@@ -3,6 +3,7 @@
 use crate::error::LoadError;
 use crate::progress::Progress;
 use crate::stream_plan::{PlannedBlock, StreamPlan};
+use crate::time_filter::TimeRange;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use whit_perfdata::stream::{Block, BlockRange, BlockReader, Stream, StreamReader};
@@ -28,11 +29,16 @@ pub(crate) struct Run<'a> {
 
 impl<'a> WorkQueue<'a> {
     pub(crate) fn new(plans: &'a [StreamPlan]) -> Self {
+        WorkQueue::within(plans, None)
+    }
+
+    /// The blocks that may have samples in a range of time, as far as blocks can be read on their own.
+    pub(crate) fn within(plans: &'a [StreamPlan], range: Option<TimeRange>) -> Self {
         let (mut ranges, mut runs) = (Vec::new(), Vec::new());
         for plan in plans {
             let stream = &plan.stream;
-            ranges.extend(plan.ranges().map(|(range, position)| (stream, range, position)));
-            let rows = plan.runs().filter(|row| row.iter().any(|block| block.has_samples));
+            ranges.extend(plan.ranges(range).map(|(range, position)| (stream, range, position)));
+            let rows = plan.runs().filter(|row| row.iter().any(|block| block.is_wanted(range)));
             runs.extend(rows.map(|blocks| Mutex::new(Run::new(stream, blocks))));
         }
         let (next_range, first_run) = (AtomicUsize::new(0), AtomicUsize::new(0));

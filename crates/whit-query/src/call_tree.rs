@@ -1,13 +1,13 @@
 //! `summary_tree(statement)`: a call tree with the weights of any call sites. Without a statement it is the view of this
 //! name over all samples.
 
-use crate::budget::{Budget, Held};
 use crate::table_function::{Rows, TableFunction, needed, read, wrong};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Result, Statement};
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use whit_tables::{Budget, Held};
 
 const NAME: &str = "summary_tree";
 

@@ -1,11 +1,11 @@
 //! `interval_intersect(left, right)`: the times at which an interval of each side holds.
 
-use crate::budget::{Budget, Held};
 use crate::table_function::{Rows, TableFunction, needed, read, wrong};
 use rusqlite::types::Value;
 use rusqlite::{Connection, Result};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use whit_tables::{Budget, Held};
 
 const NAME: &str = "interval_intersect";
 

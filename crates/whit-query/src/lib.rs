@@ -34,7 +34,6 @@
 //! - Unsafe code is in `virtual_table` alone, where SQLite's interface for tables asks for it.
 #![deny(unsafe_code)]
 
-mod budget;
 mod call_tree;
 mod error;
 mod functions;

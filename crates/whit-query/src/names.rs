@@ -2,7 +2,7 @@
 
 use crate::views::VIEWS;
 use rusqlite::Connection;
-use whit_tables::TABLES;
+use whit_tables::query_tables;
 
 /// Functions that are not SQLite's.
 const OWN_FUNCTIONS: [&str; 3] = ["percentile", "interval_intersect", "sqrt"];
@@ -57,8 +57,7 @@ pub struct Names {
 impl Names {
     /// The names that a connection knows, with the tables that its statements made.
     pub(crate) fn of(connection: &Connection) -> Names {
-        let mut tables: Vec<(String, Vec<String>)> = TABLES
-            .iter()
+        let mut tables: Vec<(String, Vec<String>)> = query_tables()
             .map(|table| {
                 let columns = table.columns().iter().map(|column| column.name.to_owned()).collect();
                 (table.name().to_owned(), columns)

@@ -1,10 +1,10 @@
 //! `percentile(x, p)`: the smallest value that at least p percent of all are not above.
 
-use crate::budget::{Budget, Held};
 use rusqlite::functions::{Aggregate, Context, FunctionFlags};
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, Error, Result};
 use std::sync::Arc;
+use whit_tables::{Budget, Held};
 
 /// The values of one group.
 pub(crate) struct Values {

@@ -69,6 +69,9 @@ pub(crate) fn plan(
             (ColumnRole::Thread | ColumnRole::Process | ColumnRole::Cgroup, Comparison::Equal) => {
                 (is_streamed, 0.05, 0.5)
             }
+            // The other samples are decoded, and their call chains are not made.
+            (ColumnRole::Event, Comparison::Equal) => (is_streamed, 0.02, 0.9),
+            (ColumnRole::From | ColumnRole::To, Comparison::Equal) => (true, 0.5, 0.5),
             (ColumnRole::Host, Comparison::Equal) | (ColumnRole::Date, _) => (true, 0.3, 0.3),
             (ColumnRole::Time, Comparison::Equal) => (true, 1e-6, 0.01),
             (ColumnRole::Time, _) => (true, 0.3, 0.3),
@@ -94,6 +97,9 @@ impl Plan {
             (ColumnRole::Thread, _) => 't',
             (ColumnRole::Process, _) => 'p',
             (ColumnRole::Cgroup, _) => 'c',
+            (ColumnRole::Event, _) => 'e',
+            (ColumnRole::From, _) => 'F',
+            (ColumnRole::To, _) => 'T',
             (ColumnRole::Host, _) => 'h',
             (ColumnRole::Date, Comparison::Equal) => 'd',
             (ColumnRole::Date, Comparison::AtLeast | Comparison::Above) => 'f',
@@ -120,6 +126,7 @@ pub(crate) fn wanted(
         Wanted { columns: columns.parse().unwrap_or(u64::MAX), ..Wanted::everything() };
     for (place, letter) in letters.chars().enumerate() {
         match letter {
+            'e' => wanted.event = text_at(place),
             'h' => wanted.host = text_at(place),
             'd' => (wanted.from_date, wanted.to_date) = (text_at(place), text_at(place)),
             'f' => wanted.from_date = text_at(place),
@@ -143,9 +150,9 @@ pub(crate) fn wanted(
                 not_before(&mut wanted, value);
                 not_behind(&mut wanted, value);
             }
-            'g' => not_before(&mut wanted, value),
+            'g' | 'F' => not_before(&mut wanted, value),
             '>' => not_before(&mut wanted, value.saturating_add(1)),
-            'l' => not_behind(&mut wanted, value),
+            'l' | 'T' => not_behind(&mut wanted, value),
             '<' => not_behind(&mut wanted, value.saturating_sub(1)),
             _ => {}
         }

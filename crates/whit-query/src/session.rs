@@ -1,6 +1,5 @@
 //! A connection with all tables, and the running of statements.
 
-use crate::budget::Budget;
 use crate::error::QueryError;
 use crate::functions::TABLE_FUNCTIONS;
 use crate::names::Names;
@@ -11,6 +10,7 @@ use rusqlite::fallible_iterator::FallibleIterator;
 use rusqlite::{Batch, Connection, InterruptHandle, Statement};
 use std::io::Write;
 use std::sync::Arc;
+use whit_tables::Budget;
 use whit_tables::{Cancel, Defect, Store};
 
 /// Less memory than this holds no query.
@@ -84,7 +84,7 @@ impl Session {
         VIEWS
             .iter()
             .filter(|view| !is_function(view.name))
-            .try_for_each(|view| connection.execute_batch(view.sql))
+            .try_for_each(|view| connection.execute_batch(view.own_sql()))
     }
 
     /// For another thread.

@@ -14,7 +14,7 @@ use rustyline::validate::Validator;
 use rustyline::{Config, Context, Editor, Helper};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use whit_tables::TABLES;
+use whit_tables::query_tables;
 
 /// Lines of history that are kept.
 const MAX_HISTORY: usize = 1000;
@@ -208,7 +208,7 @@ impl Shell<'_> {
 
 /// All tables and views with their meaning.
 fn tables() -> String {
-    let tables = TABLES.iter().map(|table| (table.name(), table.meaning()));
+    let tables = query_tables().map(|table| (table.name(), table.meaning()));
     let views = VIEWS.iter().map(|view| (view.name, view.meaning));
     tables.chain(views).map(|(name, meaning)| format!("{name:<25} {meaning}\n")).collect()
 }

@@ -1,9 +1,9 @@
 //! Functions that give rows, from rows of statements.
 
-use crate::budget::Budget;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Error, Result, Row};
 use std::sync::Arc;
+use whit_tables::Budget;
 
 /// Parts of a function's row, one after the other.
 pub(crate) trait Rows {

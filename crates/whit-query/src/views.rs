@@ -7,9 +7,36 @@ pub struct View {
     pub name: &'static str,
     /// Its rows, in a sentence without its end.
     pub meaning: &'static str,
-    /// `CREATE VIEW`.
+    /// `CREATE VIEW`, as every engine runs it.
     pub sql: &'static str,
 }
+
+impl View {
+    /// `CREATE VIEW`, as whit runs it: `sample_sum` adds samples up faster than SQLite, and other engines lack it.
+    pub(crate) fn own_sql(&self) -> &'static str {
+        match self.name {
+            "callsite_weight" => CALLSITE_WEIGHT,
+            "cgroup_share" => CGROUP_SHARE,
+            _ => self.sql,
+        }
+    }
+}
+
+const CALLSITE_WEIGHT: &str = "CREATE VIEW callsite_weight AS
+    SELECT recording_id, event, callsite_id, SUM(weight) AS weight, SUM(samples) AS samples
+    FROM sample_sum
+    GROUP BY recording_id, event, callsite_id";
+
+const CGROUP_SHARE: &str = "CREATE VIEW cgroup_share AS
+    WITH of_cgroup AS (
+      SELECT recording_id, event, cgroup_id, SUM(weight) AS weight, SUM(samples) AS samples
+      FROM sample_sum
+      GROUP BY recording_id, event, cgroup_id
+    )
+    SELECT s.recording_id, s.event, c.path, c.container, s.samples, s.weight,
+      100.0 * s.weight / SUM(s.weight) OVER (PARTITION BY s.recording_id, s.event) AS percent
+    FROM of_cgroup s
+    LEFT JOIN cgroup c ON c.id = s.cgroup_id";
 
 macro_rules! views {
     ($(($name:literal, $meaning:literal)),+ $(,)?) => {

@@ -6,7 +6,6 @@
 
 mod function;
 
-use crate::budget::Budget;
 use crate::plan::{Comparison, Constraint, plan, wanted};
 use rusqlite::types::ValueRef;
 use rusqlite::vtab::{
@@ -17,12 +16,13 @@ use rusqlite::{Connection, Error, Result, ffi};
 use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_int};
 use std::sync::Arc;
-use whit_tables::{AnyTable, ColumnInfo, Cursor, Store, TABLES, TableError, Value};
+use whit_tables::{AnyTable, Budget, ColumnInfo, Cursor, Store, TableError, Value, query_tables};
 
 /// A table, and where its rows come from.
 pub(crate) struct Source {
     table: &'static dyn AnyTable,
     store: Arc<dyn Store>,
+    budget: Arc<Budget>,
 }
 
 /// A table of a connection.
@@ -31,6 +31,7 @@ struct SqlTable {
     base: sqlite3_vtab,
     table: &'static dyn AnyTable,
     store: Arc<dyn Store>,
+    budget: Arc<Budget>,
     columns: Vec<ColumnInfo>,
 }
 
@@ -40,6 +41,7 @@ struct SqlCursor {
     base: sqlite3_vtab_cursor,
     table: &'static dyn AnyTable,
     store: Arc<dyn Store>,
+    budget: Arc<Budget>,
     cursor: Option<Box<dyn Cursor>>,
     is_at_end: bool,
     row: i64,
@@ -52,8 +54,8 @@ pub(crate) fn register(
     budget: &Arc<Budget>,
 ) -> Result<()> {
     function::register(connection, budget)?;
-    TABLES.into_iter().try_for_each(|table| {
-        let source = Source { table, store: store.clone() };
+    query_tables().try_for_each(|table| {
+        let source = Source { table, store: store.clone(), budget: budget.clone() };
         let module = const { &Module::<SqlTable>::eponymous_only_module() };
         connection.create_module(table.name(), module, Some(source))
     })
@@ -71,7 +73,10 @@ fn of_reader(error: &TableError) -> Error {
 }
 
 fn declaration(own: &[ColumnInfo], partitions: &[ColumnInfo]) -> Result<CString> {
-    let own = own.iter().map(|column| format!("{} {}", column.name, column.kind.name()));
+    let own = own.iter().map(|column| {
+        let hidden = if column.is_argument() { " HIDDEN" } else { "" };
+        format!("{} {}{hidden}", column.name, column.kind.name())
+    });
     // `*` leaves these out: it gives the same columns over recordings and datasets.
     let hidden = partitions.iter().map(|it| format!("{} {} HIDDEN", it.name, it.kind.name()));
     let columns = own.chain(hidden);
@@ -92,20 +97,35 @@ unsafe impl VTab<'_> for SqlTable {
         _: &[u8],
         _: &[&[u8]],
     ) -> Result<(Cow<'static, CStr>, SqlTable)> {
-        let Source { table, store } = aux.ok_or_else(|| failure("a table without a source"))?;
+        let Source { table, store, budget } =
+            aux.ok_or_else(|| failure("a table without a source"))?;
         db.config(VTabConfig::Innocuous)?;
-        let (base, store) = (sqlite3_vtab::default(), store.clone());
+        let (base, store, budget) = (sqlite3_vtab::default(), store.clone(), budget.clone());
         let (mut columns, partitions) = (table.columns(), store.partitions(*table));
         let declaration = declaration(&columns, &partitions)?;
         columns.extend(partitions);
-        Ok((declaration.into(), SqlTable { base, table: *table, store, columns }))
+        Ok((declaration.into(), SqlTable { base, table: *table, store, budget, columns }))
     }
 
     fn best_index(&self, info: &mut IndexInfo) -> Result<bool> {
         let mut constraints = Vec::new();
         for (place, constraint) in info.constraints().enumerate() {
-            let Some(comparison) = comparison(&constraint.operator()) else { continue };
+            let comparison = comparison(&constraint.operator());
             let Ok(column) = usize::try_from(constraint.column()) else { continue };
+            let argument = self.columns.get(column).filter(|column| column.is_argument());
+            if let Some(ColumnInfo { name, .. }) = argument {
+                if comparison != Some(Comparison::Equal) || info.is_in_constraint(place)? {
+                    let table = self.table.name();
+                    return Err(failure(format!(
+                        "{table}.{name} is an argument: write {name} = …"
+                    )));
+                }
+                // An argument of a later table: another order of the join has it.
+                if !constraint.is_usable() {
+                    return Ok(false);
+                }
+            }
+            let Some(comparison) = comparison else { continue };
             // The reader compares texts by their bytes.
             let is_binary = info.collation(place).is_ok_and(|name| name == "BINARY");
             if constraint.is_usable() && is_binary {
@@ -139,6 +159,7 @@ unsafe impl VTab<'_> for SqlTable {
             base: sqlite3_vtab_cursor::default(),
             table: self.table,
             store: self.store.clone(),
+            budget: self.budget.clone(),
             cursor: None,
             is_at_end: true,
             row: 0,
@@ -169,7 +190,8 @@ unsafe impl VTabCursor for SqlCursor {
             Some(ValueRef::Text(text)) => std::str::from_utf8(text).ok().map(str::to_owned),
             _ => None,
         };
-        let wanted = wanted(text.unwrap_or_default(), whole, text_at);
+        let mut wanted = wanted(text.unwrap_or_default(), whole, text_at);
+        wanted.budget = Some(self.budget.clone());
         self.cursor = Some(self.store.open(self.table, &wanted));
         self.row = 0;
         self.next()

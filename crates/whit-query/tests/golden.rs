@@ -5,7 +5,7 @@ use whit_perfdata::reader::Recording;
 use whit_profile::LoadOptions;
 use whit_profile::model::{NodeId, Profile};
 use whit_profile::switches::{SwitchOptions, Switches};
-use whit_query::{Options, OutputForm, Session, run};
+use whit_query::{Options, OutputForm, Session, VIEWS, run};
 use whit_symbolize::{DebugDirs, SymbolizerConfig};
 use whit_tables::{Cancel, Database, TABLES};
 use whit_testing::golden::Golden;
@@ -108,6 +108,64 @@ fn functions_have_the_weights_of_the_profile() {
         let samples: u64 = profile.events.iter().map(|event| event.samples).sum();
         let counted = number(&session, "SELECT COUNT(*) FROM sample");
         assert_eq!(counted as u64, samples, "{}", golden.name);
+    }
+}
+
+/// `whit query` makes some views of `sample_sum`; other engines have `sample` alone.
+#[test]
+fn views_have_the_rows_that_their_published_statements_give() {
+    let mut seen = std::collections::BTreeMap::<&str, usize>::new();
+    for golden in Golden::all() {
+        let session = session(&[&golden], 2);
+        for name in ["callsite_weight", "cgroup_share", "top_functions"] {
+            let view = VIEWS.iter().find(|view| view.name == name).expect("a view");
+            let published = view.sql.replace(&format!("VIEW {name} AS"), "TEMP VIEW published AS");
+            let published = published.replace("FROM callsite_weight", "FROM published_weight");
+            let weight = VIEWS.iter().find(|view| view.name == "callsite_weight").expect("a view");
+            let weight =
+                weight.sql.replace("VIEW callsite_weight AS", "TEMP VIEW published_weight AS");
+            let make = format!("{weight}; {published}; SELECT 1");
+            rows(&session, &make);
+            let ours = sorted(rows(&session, &format!("SELECT * FROM {name}")));
+            let theirs = sorted(rows(&session, "SELECT * FROM published"));
+            assert_eq!(ours, theirs, "{}: {name}", golden.name);
+            *seen.entry(name).or_default() += ours.len();
+            rows(&session, "DROP VIEW published; DROP VIEW published_weight; SELECT 1");
+        }
+    }
+    assert!(seen.values().all(|rows| *rows > 20), "{seen:?}");
+}
+
+fn sorted(mut rows: Vec<String>) -> Vec<String> {
+    rows.sort_unstable();
+    rows
+}
+
+#[test]
+fn sums_of_a_range_are_those_of_its_samples() {
+    let goldens = Golden::all();
+    let golden = goldens.iter().find(|golden| golden.name == "perf-fp").expect("a golden");
+    let session = session(&[golden], 2);
+    let times = rows(&session, "SELECT ts FROM sample ORDER BY ts");
+    let (from, to) = (&times[1], &times[3]);
+    let sums = format!(
+        "SELECT event, comm, SUM(weight), SUM(samples) FROM sample_sum WHERE from_ts = {from} AND to_ts = {to} GROUP BY 1, 2"
+    );
+    let samples = format!(
+        "SELECT event, comm, SUM(weight), COUNT(*) FROM sample WHERE ts BETWEEN {from} AND {to} GROUP BY 1, 2"
+    );
+    let found = rows(&session, &sums);
+    assert_eq!(found, rows(&session, &samples));
+    assert!(!found.is_empty() && times.len() > 4);
+}
+
+#[test]
+fn arguments_that_are_no_arguments_are_told() {
+    let session = session(&[&Golden::all()[0]], 1);
+    for wrong in ["from_ts > 5", "to_ts BETWEEN 1 AND 2", "from_ts IN (1, 2)"] {
+        let sql = format!("SELECT SUM(weight) FROM sample_sum WHERE {wrong}");
+        let error = run(&session, &sql, OutputForm::Csv, &mut Vec::new()).expect_err(&sql);
+        assert!(error.to_string().contains("is an argument: write"), "{sql}: {error}");
     }
 }
 

@@ -43,8 +43,14 @@ pub enum ColumnRole {
     Host,
     /// Day by which rows are kept, as `2026-01-31`.
     Date,
+    /// Name of an event.
+    Event,
     /// Needs call chains.
     Stack,
+    /// Argument: first moment of the samples that are added up.
+    From,
+    /// Argument: last moment of them.
+    To,
     /// Tells few rows apart, so that a planner looks here first.
     Selective,
 }
@@ -60,6 +66,13 @@ pub struct ColumnInfo {
     pub role: ColumnRole,
     /// Its meaning, in a sentence without its end.
     pub meaning: &'static str,
+}
+
+impl ColumnInfo {
+    /// True for an argument: statements have to name it, and compare it with `=`.
+    pub fn is_argument(&self) -> bool {
+        matches!(self.role, ColumnRole::From | ColumnRole::To)
+    }
 }
 
 /// A column of rows `R`.

@@ -1,5 +1,6 @@
 //! Reading a table.
 
+use crate::budget::Budget;
 use crate::database::TableError;
 use crate::value::Value;
 use std::sync::Arc;
@@ -30,6 +31,8 @@ pub struct Wanted {
     pub process: Option<i64>,
     /// Number of the only cgroup.
     pub cgroup: Option<i64>,
+    /// Name of the only event.
+    pub event: Option<String>,
     /// The only host, where a store keeps rows by hosts.
     pub host: Option<String>,
     /// First day, where a store keeps rows by days.
@@ -38,6 +41,8 @@ pub struct Wanted {
     pub to_date: Option<String>,
     /// Columns that nobody looks at may be absent: a bit for each, the last one for all from the 64th on.
     pub columns: u64,
+    /// Memory for rows that are held; without a limit where it is absent.
+    pub budget: Option<Arc<Budget>>,
 }
 
 impl Wanted {
@@ -96,6 +101,17 @@ impl Context<'_> {
 
     pub(crate) fn some_id(&self, row: Option<u32>) -> Value {
         Value::or_null(row, |row| self.id(row))
+    }
+
+    /// The name of an event.
+    pub(crate) fn event(&self, number: u32) -> Value {
+        Value::or_null(self.events.get(number as usize), |name| Value::Text(name.clone()))
+    }
+
+    /// A command name.
+    pub(crate) fn comm(&self, number: Option<u32>) -> Value {
+        let name = number.and_then(|number| self.source.comm_name(number));
+        Value::or_null(name, |name| Value::Text(name.clone()))
     }
 
     pub(crate) fn recording(&self) -> Value {

@@ -23,6 +23,9 @@ pub enum TableError {
         /// The cause.
         problem: String,
     },
+    /// A sum of weights is larger than SQL's numbers.
+    #[error("integer overflow")]
+    Overflow,
     /// Somebody cancelled.
     #[error("interrupted")]
     Cancelled,

@@ -32,10 +32,12 @@
 //!
 //! Invariants:
 //! - Rows of `sample`, `sched`, `thread_state` and `wait` come as a stream: memory does not grow with them.
+//! - [`SAMPLE_SUM`] holds its rows within a [`Budget`]; where they do not fit, it gives samples one by one.
 //! - Constraints ([`Wanted`]) leave rows out where that saves work; a reader has to check them all the same.
 //! - A cursor that waits ends soon after [`Cancel::cancel`].
 #![forbid(unsafe_code)]
 
+mod budget;
 mod column;
 mod cursor;
 mod database;
@@ -47,15 +49,19 @@ mod recording_tables;
 mod sample_table;
 mod store;
 mod stream;
+mod sum_table;
 mod table;
 mod tables;
 mod value;
 
+pub use budget::{Budget, Held};
 pub use column::{ColumnInfo, ColumnRole, Kind};
 pub use cursor::{Cursor, MAX_RECORDINGS, ROW_BITS, Wanted};
 pub use database::{Cancel, Database, TableError};
 pub use page::{FILE as PAGE, page};
 pub use store::{Defect, Store};
+pub use sum_table::SAMPLE_SUM;
 pub use table::{AnyTable, Size};
-pub use tables::{SCHEMA, TABLES, find};
+
+pub use tables::{SAMPLE, SCHEMA, TABLES, find, query_tables};
 pub use value::Value;

@@ -57,7 +57,9 @@ impl<R: Numbered> NumberedCursor<R> {
         let database = &self.recordings.database;
         complete(source, database.cancel()).map_err(|end| match end {
             StreamEnd::Stopped => TableError::Cancelled,
-            StreamEnd::Load(error) => database.error(self.recordings.number(), error.to_string()),
+            error @ (StreamEnd::Load(_) | StreamEnd::NoRoom) => {
+                database.error(self.recordings.number(), error.to_string())
+            }
         })
     }
 }

@@ -1,12 +1,12 @@
 //! `sample`.
 
-use crate::column::columns;
+use crate::column::{ColumnRole, columns};
 use crate::cursor::{Cursor, Wanted};
 use crate::database::{Database, TableError};
 use crate::stream::Stream;
 use crate::table::{Recordings, Size, Table};
 use crate::value::Value;
-use whit_profile::tables::{SampleEntry, SampleWanted};
+use whit_profile::tables::{SampleEntry, SampleWanted, WantedFacts};
 use whit_profile::time_filter::TimeRange;
 use whit_types::TimestampNs;
 
@@ -29,13 +29,13 @@ pub(crate) static SAMPLE: Table<SampleEntry> = Table {
             |_, row| Value::or_null(row.cpu, |cpu| Value::Int(cpu.0.into()))),
         ("cpu_mode", Text, Plain, "`kernel`, `userspace`, `hypervisor`, `guest_kernel`, `guest_userspace` or `unknown`",
             |_, row| Value::Name(CPU_MODES.get(row.cpu_mode as usize).unwrap_or(&CPU_MODES[0]))),
-        ("event", Text, Plain, "Name of the event",
-            |context, row| Value::or_null(context.events.get(row.event as usize), |name| Value::Text(name.clone()))),
+        ("event", Text, Event, "Name of the event",
+            |context, row| context.event(row.event)),
         ("weight", Integer, Plain, "Its period: the count of the event that it stands for", |_, row| Value::of(row.weight)),
         ("callsite_id", Integer, Stack, "`callsite.id` of the innermost frame", |context, row| context.some_id(row.callsite)),
         ("cgroup_id", Integer, Cgroup, "`cgroup.id`", |context, row| context.some_id(row.cgroup)),
         ("comm", Text, Plain, "Command name of the thread at the time",
-            |context, row| Value::or_null(context.source.comm_of(row), Value::Text)),
+            |context, row| context.comm(row.comm)),
         ("unwind_end", Text, Stack, "Why unwinding ended, where a stack was unwound; the reasons are those of `unwind_end.reason`",
             |_, row| Value::or_null(row.unwind_end, |end| Value::text(&end.to_string()))),
     ],
@@ -54,7 +54,7 @@ fn open(_: &'static Table<SampleEntry>, database: &Database, wanted: &Wanted) ->
 }
 
 /// As the reader takes it; `None` where no sample can be wanted.
-fn constraints(wanted: &Wanted) -> Option<SampleWanted> {
+pub(crate) fn constraints<R>(table: &Table<R>, wanted: &Wanted) -> Option<SampleWanted> {
     let first = u64::try_from(wanted.from.unwrap_or(0).max(0)).unwrap_or(0);
     let last = match wanted.to {
         Some(to) => u64::try_from(to).ok()?,
@@ -62,12 +62,22 @@ fn constraints(wanted: &Wanted) -> Option<SampleWanted> {
     };
     let range = TimeRange { from: TimestampNs(first), to: TimestampNs(last) };
     let has_range = wanted.from.is_some() || wanted.to.is_some();
+    let role = |role| table.wants(wanted, |column| column.role == role);
+    let facts = WantedFacts {
+        thread: role(ColumnRole::Thread),
+        process: role(ColumnRole::Process),
+        cgroup: role(ColumnRole::Cgroup),
+        comm: table.wants(wanted, |column| column.name == "comm"),
+        cpu: table.wants(wanted, |column| column.name == "cpu"),
+    };
     Some(SampleWanted {
         time: has_range.then_some(range),
+        event: wanted.event.clone(),
         thread: Wanted::local(wanted.thread),
         process: Wanted::local(wanted.process),
         cgroup: Wanted::local(wanted.cgroup),
-        stacks: SAMPLE.wants_stacks(wanted),
+        stacks: table.wants_stacks(wanted),
+        facts,
     })
 }
 
@@ -82,7 +92,7 @@ impl Cursor for SampleCursor {
                 }
                 self.stream = None;
             }
-            let Some(wanted) = constraints(&self.wanted) else { return Ok(false) };
+            let Some(wanted) = constraints(&SAMPLE, &self.wanted) else { return Ok(false) };
             let Some(opened) = self.recordings.advance(&self.wanted)? else { return Ok(false) };
             self.stream = Some(Stream::start(opened.clone(), move |opened, outlet| {
                 opened.source.samples(&wanted, &mut |rows| outlet.send(std::mem::take(rows)))

@@ -39,7 +39,7 @@ impl<R: Send + 'static> Stream<R> {
             let outlet = Outlet(sender);
             let end = match read(&opened, &outlet) {
                 Ok(()) | Err(StreamEnd::Stopped) => Ok(()),
-                Err(StreamEnd::Load(error)) => Err(error.to_string()),
+                Err(error @ (StreamEnd::Load(_) | StreamEnd::NoRoom)) => Err(error.to_string()),
             };
             // Where nobody listens any more, nobody misses it.
             let _ = outlet.0.send(Message::End(end));

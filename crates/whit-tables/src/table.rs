@@ -70,8 +70,13 @@ impl<R> Table<R> {
 
     /// Whether a column that needs call chains is looked at.
     pub(crate) fn wants_stacks(&self, wanted: &Wanted) -> bool {
+        self.wants(wanted, |column| column.role == ColumnRole::Stack)
+    }
+
+    /// Whether any such column is looked at.
+    pub(crate) fn wants(&self, wanted: &Wanted, is: impl Fn(&ColumnInfo) -> bool) -> bool {
         let mut columns = self.columns.iter().enumerate();
-        columns.any(|(number, column)| column.info.role == ColumnRole::Stack && wanted.uses(number))
+        columns.any(|(number, column)| is(&column.info) && wanted.uses(number))
     }
 }
 

@@ -1,5 +1,6 @@
 //! All tables.
 
+use crate::sum_table::SAMPLE_SUM;
 use crate::table::AnyTable;
 use crate::{dimension_tables, interval_tables, recording_tables, sample_table};
 
@@ -24,6 +25,14 @@ pub static TABLES: [&dyn AnyTable; 15] = [
     &recording_tables::LEDGER,
     &recording_tables::UNWIND_END,
 ];
+
+/// The table that [`SAMPLE_SUM`] adds up.
+pub static SAMPLE: &dyn AnyTable = &sample_table::SAMPLE;
+
+/// The tables of SQL: those above, and one that no file has.
+pub fn query_tables() -> impl Iterator<Item = &'static dyn AnyTable> {
+    TABLES.into_iter().chain([SAMPLE_SUM])
+}
 
 /// The table of a name.
 pub fn find(name: &str) -> Option<&'static dyn AnyTable> {

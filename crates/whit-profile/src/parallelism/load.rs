@@ -11,7 +11,7 @@ use crate::error::LoadError;
 use crate::finish::finish;
 use crate::model::Profile;
 use crate::options::LoadOptions;
-use crate::ordered::{OrderedSamples, PendingSample};
+use crate::ordered::{Batch, OrderedSamples, PendingSample};
 use crate::ordered_pool::{self, in_turn};
 use crate::prepare::{Prepared, prepare};
 use crate::progress::Progress;
@@ -27,7 +27,7 @@ use whit_perfdata::record::record_type::{SAMPLE, SWITCH, SWITCH_CPU_WIDE};
 /// Samples, each with its parallelism.
 #[derive(Default)]
 struct Job {
-    records: Vec<PendingSample>,
+    records: Batch,
     levels: Vec<Parallelism>,
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn load(
     let mut records = OrderedSamples::new(&prepared, takes, options.threads, progress);
     let fill = |job: &mut Job| {
         records.next_batch(&mut job.records)?;
-        let level = |pending: &PendingSample| follower.take(pending.record(), pending.time);
+        let level = |pending: PendingSample<'_>| follower.take(pending.record(), pending.time);
         job.levels.extend(job.records.iter().map(level));
         Ok::<_, LoadError>(!job.records.is_empty())
     };

@@ -1,6 +1,6 @@
 //! Samples between two events: `--switch-on` and `--switch-off`.
 
-use crate::ordered::PendingSample;
+use crate::ordered::Batch;
 use crate::prepare::Prepared;
 use whit_perfdata::record::record_type;
 
@@ -27,7 +27,7 @@ impl SwitchState {
     }
 
     /// Keeps the samples to print.
-    pub(super) fn retain(&mut self, prepared: &Prepared, samples: &mut Vec<PendingSample>) {
+    pub(super) fn retain(&mut self, prepared: &Prepared, samples: &mut Batch) {
         if self.switches.on.is_none() && self.switches.off.is_none() {
             return;
         }

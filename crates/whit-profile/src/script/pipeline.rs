@@ -65,10 +65,10 @@ impl<'a> ShownSince<'a> {
     fn fill(&mut self, job: &mut Job) {
         job.shown_since.clear();
         let Some(chooser) = &self.chooser else { return };
-        for pending in &job.samples {
+        for pending in job.samples.iter() {
             let since = self.last.unwrap_or(pending.time);
             job.shown_since.push(since);
-            if chooser.prints(pending) {
+            if chooser.prints(&pending) {
                 let is_first = self.base == TimeBase::First;
                 self.last = Some(if is_first { since } else { pending.time });
             }

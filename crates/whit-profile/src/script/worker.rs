@@ -5,7 +5,7 @@ use super::{Candidate, Format, RecordStart, ScriptedRecord, ScriptedSample};
 use crate::chain::{Chain, ChainMaker};
 use crate::lookup::Lookup;
 use crate::options::LoadOptions;
-use crate::ordered::PendingSample;
+use crate::ordered::{Batch, PendingSample};
 use crate::ordered_pool;
 use crate::place_names::PlaceNames;
 use crate::prepare::Prepared;
@@ -27,7 +27,7 @@ pub(super) struct Work<'a> {
 /// Samples to format, and their text.
 #[derive(Default)]
 pub(super) struct Job {
-    pub(super) samples: Vec<PendingSample>,
+    pub(super) samples: Batch,
     /// From when the time of each sample is shown; empty where that is the clock's zero.
     pub(super) shown_since: Vec<TimestampNs>,
     pub(super) text: Vec<u8>,
@@ -69,7 +69,7 @@ impl ordered_pool::Worker for Worker<'_> {
         job.text.clear();
         for (index, pending) in job.samples.iter().enumerate() {
             let shown_since = job.shown_since.get(index).copied().unwrap_or(TimestampNs(0));
-            match self.format(pending, shown_since, &mut job.text) {
+            match self.format(&pending, shown_since, &mut job.text) {
                 Formatted::Yes => {
                     job.formatted += 1;
                     job.foreign_stacks += u64::from(self.chain.is_foreign);
@@ -88,7 +88,7 @@ impl ordered_pool::Worker for Worker<'_> {
 impl Worker<'_> {
     fn format(
         &mut self,
-        pending: &PendingSample,
+        pending: &PendingSample<'_>,
         shown_since: TimestampNs,
         out: &mut Vec<u8>,
     ) -> Formatted {
@@ -158,7 +158,7 @@ impl<'a> Worker<'a> {
     /// Decodes a sample that the filters let pass.
     fn choose<'r>(
         &self,
-        pending: &'r PendingSample,
+        pending: &PendingSample<'r>,
         record: RawRecord<'r>,
     ) -> Result<Chosen<'a, 'r>, Formatted> {
         let Work { options, prepared, format, .. } = self.work;
@@ -188,7 +188,7 @@ impl<'a> Worker<'a> {
     /// Formats a record that is no sample.
     fn record(
         &self,
-        pending: &PendingSample,
+        pending: &PendingSample<'_>,
         record: RawRecord<'_>,
         shown_since: TimestampNs,
         out: &mut Vec<u8>,
@@ -217,7 +217,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Whether a sample or record will be printed.
-    pub(super) fn prints(&self, pending: &PendingSample) -> bool {
+    pub(super) fn prints(&self, pending: &PendingSample<'_>) -> bool {
         if pending.header.kind != record_type::SAMPLE {
             return true;
         }

@@ -7,7 +7,7 @@ use super::thread_cgroups::{CgroupTally, ThreadFacts};
 use crate::aggregate::Aggregate;
 use crate::deferred::ChainedBlock;
 use crate::options::LoadOptions;
-use crate::ordered::PendingSample;
+use crate::ordered::{Batch, PendingSample};
 use crate::ordered_pool;
 use crate::prepare::Prepared;
 use crate::sample_sums::{ParsedSample, SampleSums, Unparsed};
@@ -21,7 +21,7 @@ use whit_types::{Pid, Tid, TimestampNs};
 /// Records to decode, and the switch events in them.
 #[derive(Default)]
 pub(super) struct Job {
-    pub(super) records: Vec<PendingSample>,
+    pub(super) records: Batch,
     pub(super) timed_events: Vec<TimedSwitchEvent>,
     pub(super) contentions: Vec<Contention>,
 }
@@ -68,7 +68,7 @@ impl<'a, K: StackKeeper<'a>> Decoder<'a, K> {
         &self.keeper
     }
 
-    pub(super) fn decode(&mut self, pending: &PendingSample, out: &mut Vec<TimedSwitchEvent>) {
+    pub(super) fn decode(&mut self, pending: &PendingSample<'_>, out: &mut Vec<TimedSwitchEvent>) {
         let record = pending.record();
         if record.header.kind == record_type::SAMPLE {
             self.sample(pending, out);
@@ -114,7 +114,7 @@ impl<'a, K: StackKeeper<'a>> Decoder<'a, K> {
         })
     }
 
-    fn sample(&mut self, pending: &PendingSample, out: &mut Vec<TimedSwitchEvent>) {
+    fn sample(&mut self, pending: &PendingSample<'_>, out: &mut Vec<TimedSwitchEvent>) {
         let time = pending.time;
         let parsed = self.keeper.parse(pending.record(), pending.block());
         let Ok(parsed) = parsed else { return };
@@ -215,8 +215,8 @@ impl<'a> ordered_pool::Worker for Decoder<'a, TreeStacks<'a>> {
 
     fn run(&mut self, job: &mut Job) {
         job.timed_events.clear();
-        for record in &job.records {
-            self.decode(record, &mut job.timed_events);
+        for record in job.records.iter() {
+            self.decode(&record, &mut job.timed_events);
         }
         job.contentions.clear();
         job.contentions.append(&mut self.contentions);

@@ -10,7 +10,7 @@ use super::switch_event::{StackRef, TaskState, TimedSwitchEvent, WaitKind};
 use crate::deferred::ChainedBlock;
 use crate::error::LoadError;
 use crate::options::LoadOptions;
-use crate::ordered::{OrderedSamples, PendingSample};
+use crate::ordered::{Batch, OrderedSamples};
 use crate::ordered_pool::{self, in_turn};
 use crate::prepare::Prepared;
 use crate::progress::Progress;
@@ -105,7 +105,7 @@ pub(crate) struct IntervalStream<'a> {
 
 #[derive(Default)]
 struct Job {
-    records: Vec<PendingSample>,
+    records: Batch,
     events: Vec<TimedSwitchEvent>,
     new_nodes: Vec<NewNode>,
     worker: usize,
@@ -123,8 +123,8 @@ impl ordered_pool::Worker for Worker<'_> {
 
     fn run(&mut self, job: &mut Job) {
         job.events.clear();
-        for record in &job.records {
-            self.decoder.decode(record, &mut job.events);
+        for record in job.records.iter() {
+            self.decoder.decode(&record, &mut job.events);
         }
         self.told.tell(self.decoder.keeper().sums.sums(), &mut job.new_nodes);
         job.worker = self.number;

@@ -16,7 +16,7 @@ use super::switch_event::{StackRef, WaitKind};
 use crate::deferred::ChainedBlock;
 use crate::error::LoadError;
 use crate::options::LoadOptions;
-use crate::ordered::OrderedSamples;
+use crate::ordered::{Batch, OrderedSamples};
 use crate::prepare::{Prepared, prepare};
 use crate::process::{CommIndex, SpaceId};
 use crate::progress::Progress;
@@ -264,13 +264,14 @@ pub fn off_cpu(
             chain: stacks.chain(key.stack),
         })
     };
-    let (mut batch, mut events) = (Vec::new(), Vec::new());
+    let (mut batch, mut events) = (Batch::default(), Vec::new());
     loop {
         records.next_batch(&mut batch)?;
         if batch.is_empty() {
             break;
         }
-        batch.drain(..).for_each(|pending| decoder.decode(&pending, &mut events));
+        batch.iter().for_each(|pending| decoder.decode(&pending, &mut events));
+        batch.clear();
         events.drain(..).for_each(|event| intervals.take(&event, &mut waits));
         waits.alone.drain(..).try_for_each(|row| write(decoder.keeper(), row))?;
     }

@@ -7,12 +7,18 @@
 //! Memory grows with threads, binaries and distinct call chains ([`MAX_CALLSITES`]), not with samples.
 
 mod dimensions;
+mod sample_facts;
 mod sample_rows;
+mod sample_sums;
+#[cfg(test)]
+mod sample_sums_tests;
 
 pub use crate::stack_table::{CallsiteRow, FrameRow, MAX_CALLSITES};
 pub use crate::switches::{IntervalRow, RunRow, TaskState, Trust, WaitKind, WaitRow};
 pub use dimensions::{BinaryRow, CgroupRow, LossRow, ThreadRow};
-pub use sample_rows::{SampleEntry, SampleWanted};
+pub use sample_facts::{SampleWanted, WantedFacts};
+pub use sample_rows::SampleEntry;
+pub use sample_sums::SampleSum;
 
 use crate::describe;
 use crate::error::LoadError;
@@ -65,6 +71,9 @@ pub enum StreamEnd {
     /// The taker wanted no more.
     #[error("the reader of the stream has gone")]
     Stopped,
+    /// Sums would take more memory than they may.
+    #[error("the sums need more memory than they may take")]
+    NoRoom,
 }
 
 /// The most that any stream met; each reads the same recording.

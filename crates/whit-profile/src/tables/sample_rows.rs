@@ -1,40 +1,17 @@
 //! Samples as a stream, in order of time.
 
+use super::sample_facts::{FactFinder, SampleWanted};
 use super::{StreamEnd, TableSource};
-use crate::ordered::{OrderedSamples, PendingSample};
+use crate::ordered::{Batch, OrderedSamples, PendingSample};
 use crate::ordered_pool::{self, in_turn};
 use crate::progress::Progress;
-use crate::sample_sums::SampleSums;
+use crate::sample_sums::{ParsedSample, SampleSums};
 use crate::stack_table::{NewNode, NodeTold};
 use crate::stops::StopCounts;
-use crate::time_filter::TimeRange;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use whit_types::{CpuId, Pid, Tid, TimestampNs};
+use whit_types::{CpuId, TimestampNs};
 use whit_unwind::StopReason;
-
-/// Which samples, and how much of them.
-#[derive(Clone, Debug, Default)]
-pub struct SampleWanted {
-    /// Only those in a range of time; blocks without any are not read.
-    pub time: Option<TimeRange>,
-    /// Only those of a thread, by its number.
-    pub thread: Option<u32>,
-    /// Only those of a process, by its number.
-    pub process: Option<u32>,
-    /// Only those in a cgroup, by its number.
-    pub cgroup: Option<u32>,
-    /// Make call chains. Without them, `callsite` and `unwind_end` are absent.
-    pub stacks: bool,
-}
-
-impl SampleWanted {
-    fn is_everything(&self) -> bool {
-        self.time.is_none()
-            && self.thread.is_none()
-            && self.process.is_none()
-            && self.cgroup.is_none()
-    }
-}
 
 /// The moment at which an event's period ended, as far as tables show it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,8 +24,6 @@ pub struct SampleEntry {
     pub thread: Option<u32>,
     /// Number of the thread's process.
     pub process: Option<u32>,
-    /// Process and thread as recorded, for names.
-    pub task: (Pid, Tid),
     /// Where the sample was taken.
     pub cpu: Option<CpuId>,
     /// `PERF_RECORD_MISC_CPUMODE_*`.
@@ -57,6 +32,8 @@ pub struct SampleEntry {
     pub weight: u64,
     /// Number of the cgroup.
     pub cgroup: Option<u32>,
+    /// Number of the command name that the thread had at the time.
+    pub comm: Option<u32>,
     /// Innermost call site.
     pub callsite: Option<u32>,
     /// Why unwinding ended, where a stack was unwound.
@@ -65,7 +42,7 @@ pub struct SampleEntry {
 
 #[derive(Default)]
 struct Job {
-    samples: Vec<PendingSample>,
+    samples: Batch,
     rows: Vec<SampleEntry>,
     new_nodes: Vec<NewNode>,
     worker: usize,
@@ -76,8 +53,8 @@ struct Job {
 
 struct Worker<'a> {
     number: usize,
-    source: &'a TableSource,
     wanted: &'a SampleWanted,
+    finder: FactFinder<'a>,
     sums: SampleSums<'a>,
     told: NodeTold<'a>,
     foreign_stacks: u64,
@@ -89,8 +66,8 @@ impl ordered_pool::Worker for Worker<'_> {
 
     fn run(&mut self, job: &mut Job) {
         job.rows.clear();
-        for pending in &job.samples {
-            job.rows.extend(self.row(pending));
+        for pending in job.samples.iter() {
+            job.rows.extend(self.row(&pending));
         }
         self.told.tell(self.sums.sums(), &mut job.new_nodes);
         job.worker = self.number;
@@ -105,23 +82,11 @@ impl ordered_pool::Worker for Worker<'_> {
 }
 
 impl Worker<'_> {
-    fn row(&mut self, pending: &PendingSample) -> Option<SampleEntry> {
-        let parsed = self.sums.parse(pending.record(), pending.block()).ok()?;
-        let (source, wanted, time) = (self.source, self.wanted, pending.time);
-        let dimensions = &source.dimensions;
-        let thread = dimensions.thread(parsed.pid, parsed.tid);
-        let process = dimensions.process(parsed.pid);
-        let cgroups = &source.prepared.cgroups;
-        let cgroup =
-            parsed.sample.cgroup.and_then(|number| dimensions.cgroup(cgroups, number, time));
-        let is = |wanted: Option<u32>, value: Option<u32>| wanted.is_none() || wanted == value;
-        let passes = is(wanted.thread, thread)
-            && is(wanted.process, process)
-            && is(wanted.cgroup, cgroup)
-            && source.options.wants(parsed.pid, parsed.tid);
-        if !passes {
-            return None;
-        }
+    fn row(&mut self, pending: &PendingSample<'_>) -> Option<SampleEntry> {
+        let mut parsed = ParsedSample::empty();
+        self.sums.parse_into(pending.record(), pending.block(), &mut parsed).ok()?;
+        let (wanted, time) = (self.wanted, pending.time);
+        let facts = self.finder.find(&parsed, time)?;
         let node = wanted.stacks.then(|| self.sums.node_of(&parsed, time));
         let chain = self.sums.chain();
         if wanted.stacks {
@@ -130,13 +95,13 @@ impl Worker<'_> {
         Some(SampleEntry {
             time,
             event: parsed.event as u32,
-            thread,
-            process,
-            task: (parsed.pid, parsed.tid),
+            thread: facts.thread,
+            process: facts.process,
             cpu: parsed.sample.cpu,
             cpu_mode: parsed.cpu_mode,
             weight: self.sums.period(&parsed),
-            cgroup,
+            cgroup: facts.cgroup,
+            comm: facts.comm,
             callsite: node,
             unwind_end: chain.stop.filter(|_| wanted.stacks),
         })
@@ -161,8 +126,8 @@ impl TableSource {
         let mut samples = OrderedSamples::within(prepared, wanted.time, options.threads, &progress);
         let make = |number| Worker {
             number,
-            source: self,
             wanted,
+            finder: FactFinder::new(self, wanted),
             sums: SampleSums::new(recording, options, prepared),
             told: NodeTold::new(prepared, &self.stacks),
             foreign_stacks: 0,
@@ -206,8 +171,8 @@ impl TableSource {
         Ok(())
     }
 
-    /// The name that a sample's thread had at the time.
-    pub fn comm_of(&self, sample: &SampleEntry) -> Option<std::sync::Arc<str>> {
-        self.comm(sample.task.0, sample.task.1, sample.time)
+    /// A command name by its number.
+    pub fn comm_name(&self, number: u32) -> Option<&Arc<str>> {
+        self.prepared.model.comm_names().get(number as usize)
     }
 }

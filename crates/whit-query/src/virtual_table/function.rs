@@ -1,7 +1,6 @@
 //! Functions that give rows as virtual tables: their arguments are hidden columns.
 
 use super::failure;
-use crate::budget::Budget;
 use crate::functions::TABLE_FUNCTIONS;
 use crate::table_function::{Rows, TableFunction};
 use rusqlite::types::{Null, ValueRef};
@@ -13,6 +12,7 @@ use rusqlite::{Connection, Result, ffi};
 use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_int};
 use std::sync::Arc;
+use whit_tables::Budget;
 
 /// A function reads whole tables for each of its rows.
 const COST: f64 = 1e9;
