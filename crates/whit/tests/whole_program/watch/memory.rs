@@ -124,7 +124,6 @@ fn processes_with_a_hundred_thousand_mappings_fit_into_128_mib() {
         assert_eq!(ended.map(|name| service.counted(name)), [0; 3], "{}", service.log());
         assert!(recorder.is_some() && service.recorder() == recorder, "{}", service.log());
         assert!(samples(&service.files().pop().unwrap()) > 0, "{}", service.log());
-
         let log = service.end();
 
         assert!(log.contains("window-bytes is 4M, queue-bytes is 8M\n"), "{log}");
