@@ -3,11 +3,10 @@
 //! One recording with a budget goes over phases of load. The recording has its cost over time, and its settings. Then
 //! programs with a fixed amount of work run in pairs, without a recording and beside one with a budget.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use serde::Serialize;
-use whit_measure::overhead::Slowdown;
 use whit_perfdata::budget::RecordedWaits;
 use whit_perfdata::budget_history::{BudgetHistory, CostInterval, read_history};
 use whit_perfdata::reader::Recording;
@@ -20,6 +19,7 @@ use crate::setup::Setup;
 use crate::system::System;
 
 mod loads;
+mod pairs;
 mod render;
 
 pub use loads::WORKLOADS;
@@ -38,10 +38,12 @@ pub struct Options {
     pub budget_percent: f64,
     /// Samples a second.
     pub frequency_hz: u32,
-    /// Seconds of a phase.
+    /// Seconds of a phase; 0 leaves the phases out.
     pub phase_s: u32,
     /// Pairs of runs for each program; 0 leaves them out.
     pub pairs: usize,
+    /// Only programs whose line has this.
+    pub programs: String,
     /// Programs and files.
     pub setup: Setup,
 }
@@ -77,8 +79,10 @@ pub struct Interval {
 pub struct Paired {
     /// The program with its arguments.
     pub work: String,
-    /// The mean cost that the recordings state, in percent of the CPUs.
+    /// The mean cost that the recording states, in percent of the CPUs.
     pub stated_percent: f64,
+    /// How much longer a program takes by that, in percent.
+    pub predicted_percent: f64,
     /// How much longer the program took, in percent, and an interval of 95 % confidence.
     pub measured_percent: Option<(f64, f64, f64)>,
 }
@@ -118,15 +122,19 @@ impl Comparison {
 /// A recording or a program cannot be run.
 pub fn compare(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Comparison, Error> {
     let scratch = Scratch::new(&options.setup.directory)?;
-    say(&format!("phases of load, {} s each", options.phase_s));
-    let text = script(&options.setup.workloads, options.phase_s);
-    let (said, history) = record(options, &["sh", "-c", &text], &scratch.path().join("phases"))?;
-    let begins = begins(&said, &history);
+    let (mut begins, mut history) = (Vec::new(), BudgetHistory::default());
+    if options.phase_s > 0 {
+        say(&format!("phases of load, {} s each", options.phase_s));
+        let text = script(&options.setup.workloads, options.phase_s);
+        let path = scratch.path().join("phases");
+        let said = record(options, &["sh", "-c", &text], &path)?;
+        history = history_of(&path)?;
+        begins = self::begins(&said, &history);
+    }
     let mut paired = Vec::new();
-    for work in Work::ALL {
-        if options.pairs > 0 {
-            paired.push(pairs(options, &work, &scratch.path().join("paired"), say)?);
-        }
+    let is_wanted = |work: &&Work| options.pairs > 0 && work.line().contains(&options.programs);
+    for work in Work::ALL.iter().filter(is_wanted) {
+        paired.push(pairs::run(options, work, &scratch.path().join("paired"), say)?);
     }
     let intervals = intervals(&history);
     let end_s = intervals.last().map_or(0.0, |last| last.span_s.1);
@@ -220,85 +228,43 @@ fn begins(said: &str, history: &BudgetHistory) -> Vec<f64> {
     uptimes.map(|uptime| (uptime - history.begin.0 as f64 / 1e9).max(0.0)).collect()
 }
 
-/// Gives what the command printed, and the history of the recording.
-fn record(
-    options: &Options,
-    command: &[&str],
-    path: &Path,
-) -> Result<(String, BudgetHistory), Error> {
+/// The recorder with the budget, without a command.
+fn recorder(options: &Options, path: &Path) -> Command {
     let budget = options.budget_percent.to_string();
     let frequency = options.frequency_hz.to_string();
     let mut recorder = Command::new(&options.setup.whit);
     recorder.args(["record", "-a", "--engine=bpf", "--switch-events", "-e", "cpu-clock"]);
     recorder.args(["-F", &frequency, "--max-overhead", &budget, "-o"]).arg(path);
+    recorder
+}
+
+/// Gives what the command printed.
+fn record(options: &Options, command: &[&str], path: &Path) -> Result<String, Error> {
+    let mut recorder = recorder(options, path);
     recorder.arg("--").args(command);
     let output = recorder.output();
     let output =
         output.map_err(|source| Error::Run { program: options.setup.whit.clone(), source })?;
-    let failed = |why: String| Error::Recording {
-        command: format!("{recorder:?}"),
-        outcome: why,
-        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-    };
-    if !output.status.success() {
-        return Err(failed(output.status.to_string()));
+    match output.status.success() {
+        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        false => Err(Error::Recording {
+            command: format!("{recorder:?}"),
+            outcome: output.status.to_string(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }),
     }
+}
+
+/// The history of a recording with a budget.
+fn history_of(path: &Path) -> Result<BudgetHistory, Error> {
+    let failed = |why: String| Error::Recording {
+        command: path.display().to_string(),
+        outcome: why,
+        stderr: String::new(),
+    };
     let recording = Recording::open(path).map_err(|error| failed(error.to_string()))?;
     let history = read_history(&recording).map_err(|error| failed(error.to_string()))?;
-    let history = history.ok_or_else(|| failed("has no history of its budget".to_owned()))?;
-    Ok((String::from_utf8_lossy(&output.stdout).into_owned(), history))
-}
-
-fn pairs(
-    options: &Options,
-    work: &Work,
-    path: &Path,
-    say: &mut dyn FnMut(&str),
-) -> Result<Paired, Error> {
-    let program: PathBuf = options.setup.workloads.join(work.program);
-    let words: Vec<&str> = work.arguments.split_whitespace().collect();
-    let (mut times, mut costs) = (Vec::new(), Vec::new());
-    for pair in 0..options.pairs {
-        say(&format!("{}: pair {} of {}", work.program, pair + 1, options.pairs));
-        let alone = || {
-            let output = Command::new(&program).args(&words).output();
-            let output =
-                output.map_err(|source| Error::Run { program: program.clone(), source })?;
-            seconds(&String::from_utf8_lossy(&output.stdout), work)
-        };
-        let mut beside = || {
-            let name = program.to_string_lossy();
-            let command: Vec<&str> = [&[&*name][..], &words].concat();
-            let (said, history) = record(options, &command, path)?;
-            costs.push(percent(history.mean_ppm()));
-            seconds(&said, work)
-        };
-        times.push(if pair % 2 == 0 {
-            let first = alone()?;
-            (first, beside()?)
-        } else {
-            let second = beside()?;
-            (alone()?, second)
-        });
-    }
-    let change = |factor: f64| 100.0 * (factor - 1.0);
-    let measured = Slowdown::of(&times);
-    Ok(Paired {
-        work: format!("{} {}", work.program, work.arguments),
-        stated_percent: costs.iter().sum::<f64>() / costs.len().max(1) as f64,
-        measured_percent: measured
-            .map(|it| (change(it.factor), change(it.interval.0), change(it.interval.1))),
-    })
-}
-
-/// The time that a workload says it took.
-fn seconds(said: &str, work: &Work) -> Result<f64, Error> {
-    let found =
-        said.split_whitespace().find_map(|word| word.strip_prefix("seconds=")?.parse().ok());
-    found.ok_or_else(|| Error::Workload {
-        command: format!("{} {}", work.program, work.arguments),
-        outcome: "did not say how long it took".to_owned(),
-    })
+    history.ok_or_else(|| failed("has no history of its budget".to_owned()))
 }
 
 #[cfg(test)]

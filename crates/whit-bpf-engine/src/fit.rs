@@ -11,6 +11,7 @@ use whit_host::target::Target;
 use whit_perfdata::attr::pmu_type;
 use whit_sys::clock::ClockId;
 use whit_sys::system::page_size;
+use whit_unwind_tables::WORK_MEMORY_MAX_BYTES;
 
 use super::traced::{Hits, hits_of};
 
@@ -156,6 +157,15 @@ pub(super) fn table_bytes(limit: Option<&MemoryLimit>) -> usize {
     share.and_then(|share| usize::try_from(share).ok()).unwrap_or(TABLE_MEMORY_MAX_BYTES)
 }
 
+/// There, making tables takes at most this part.
+const WORK_SHARE_OF_LIMIT: u64 = 8;
+
+/// Bytes that tables may take while they are made.
+pub(super) fn work_bytes(limit: Option<&MemoryLimit>) -> usize {
+    let share = limit.map(|limit| limit.bytes / WORK_SHARE_OF_LIMIT);
+    share.and_then(|share| usize::try_from(share).ok()).unwrap_or(WORK_MEMORY_MAX_BYTES)
+}
+
 /// Bytes of a channel beside a ring: the same.
 pub(super) fn channel_bytes(ring_size: RingSize) -> usize {
     match ring_size {
@@ -174,5 +184,7 @@ mod tests {
         assert_eq!(table_bytes(None), TABLE_MEMORY_MAX_BYTES);
         let limit = |bytes| MemoryLimit { bytes, cgroup: "/sys/fs/cgroup/a".into() };
         assert_eq!(table_bytes(Some(&limit(128 << 20))), 32 << 20);
+        assert_eq!(work_bytes(None), WORK_MEMORY_MAX_BYTES);
+        assert_eq!(work_bytes(Some(&limit(128 << 20))), 16 << 20);
     }
 }

@@ -5,6 +5,8 @@
 //! pointers or cut, and counted.
 
 use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -29,6 +31,7 @@ use super::allowance::{Allowance, Share};
 use super::arenas;
 use super::model::{Backing, Model};
 use super::modules::{Modules, TableCounts, UnopenedBinary};
+use super::pace::Pace;
 use super::python::Named;
 
 /// How often processes are looked for that have ended.
@@ -85,6 +88,9 @@ struct Follower {
     roots: Roots,
     model: Model,
     modules: Modules,
+    pace: Pace,
+    /// Processes that changed, and whose mappings are passed on when they have rested.
+    waiting: Vec<i32>,
     counts: FollowCounts,
 }
 
@@ -117,6 +123,8 @@ impl Following {
             roots: roots.clone(),
             model: Model::default(),
             modules,
+            pace: Pace::default(),
+            waiting: Vec::new(),
             counts: FollowCounts::default(),
         };
         match &expected {
@@ -152,10 +160,12 @@ impl Following {
     }
 }
 
-/// Whether it maps code that is in no file.
-fn is_nameless(map: &Mmap<'_>) -> bool {
+/// Memory that may hold arenas of trampolines: code that is in no file, and enough of it.
+fn may_be_arenas(map: &Mmap<'_>) -> Option<Range<u64>> {
     let has_file = matches!(map.file_id, MappedFileId::Inode { inode, .. } if inode != 0);
-    map.is_executable() && !has_file && map.path != b"[vdso]"
+    let is_nameless = map.is_executable() && !has_file && map.path != b"[vdso]";
+    (is_nameless && map.len_bytes >= Trampolines::ARENA_BYTES)
+        .then(|| map.start.0..map.start.0.saturating_add(map.len_bytes))
 }
 
 impl Drop for Following {
@@ -196,6 +206,8 @@ impl Follower {
 
     /// Waits for records, takes them in, and passes all changes to the kernel's programs.
     fn turn(&mut self, timeout: Duration) -> Result<(), Errno> {
+        let rest = self.pace.wait(&self.waiting, Instant::now());
+        let timeout = rest.map_or(timeout, |rest| timeout.min(rest));
         for ready in self.poller.wait(Some(timeout))? {
             if ready.token == WAKER {
                 let _ = self.waker.clear();
@@ -238,15 +250,17 @@ impl Follower {
 
     /// Reads the mappings of a process that runs already.
     fn existing(&mut self, pid: i32) {
-        let text = {
+        let file = {
             let _in_force = processes::see_others();
-            std::fs::read(self.roots.process(Pid(pid), "maps")).unwrap_or_default()
+            File::open(self.roots.process(Pid(pid), "maps"))
         };
-        let mut nameless = Vec::new();
-        for line in text.split(|byte| *byte == b'\n').filter_map(MapsLine::parse) {
-            if !line.is_executable() {
+        let mut candidates = Vec::new();
+        // A process may have any number of mappings: they are read one by one.
+        for line in file.into_iter().flat_map(|file| BufReader::new(file).split(b'\n')) {
+            let Ok(line) = line else { break };
+            let Some(line) = MapsLine::parse(&line).filter(MapsLine::is_executable) else {
                 continue;
-            }
+            };
             let (major, minor, inode) = (line.major, line.minor, line.inode);
             let map = Mmap {
                 pid: Pid(pid),
@@ -259,11 +273,11 @@ impl Follower {
                 flags: line.flags,
                 path: line.record_path(),
             };
-            nameless.extend(is_nameless(&map).then_some(map));
+            candidates.extend(may_be_arenas(&map));
             self.model.record(&SideBand::Mmap(map), TimestampNs(0));
         }
         self.model.know(pid);
-        nameless.iter().for_each(|map| self.look_for_arenas(map, TimestampNs(0)));
+        candidates.into_iter().for_each(|it| self.look_for_arenas(Pid(pid), it, TimestampNs(0)));
     }
 
     /// Takes what the rings hold, by time.
@@ -287,8 +301,10 @@ impl Follower {
                 Some(SideBand::Lost { lost, .. }) => self.counts.lost_records += lost,
                 Some(record) => {
                     self.model.record(&record, *time);
-                    if let SideBand::Mmap(map) = &record {
-                        self.look_for_arenas(map, *time);
+                    if let SideBand::Mmap(map) = &record
+                        && let Some(range) = may_be_arenas(map)
+                    {
+                        self.look_for_arenas(map.pid, range, *time);
                     }
                 }
                 None => {}
@@ -297,32 +313,39 @@ impl Follower {
     }
 
     /// Python makes code that no file describes, and that all its functions are called by.
-    fn look_for_arenas(&mut self, map: &Mmap<'_>, time: TimestampNs) {
-        let range = map.start.0..map.start.0.saturating_add(map.len_bytes);
-        let is_large = map.len_bytes >= Trampolines::ARENA_BYTES;
-        if !is_large || !is_nameless(map) || !self.model.runs_python(map.pid) {
+    fn look_for_arenas(&mut self, pid: Pid, range: Range<u64>, time: TimestampNs) {
+        if !self.model.runs_python(pid) {
             return;
         }
         let memory = {
             let _in_force = processes::see_others();
-            File::open(self.roots.process(map.pid, "mem"))
+            File::open(self.roots.process(pid, "mem"))
         };
         // A process that is gone has no more stacks.
         let Ok(memory) = memory else { return };
         for (start, of) in arenas::find(&memory, range) {
             self.modules.learn_arenas(of, &self.stacks);
-            self.model.trampolines(map.pid, start, of, time);
+            self.model.trampolines(pid, start, of, time);
         }
     }
 
     /// Passes all changes to the kernel's programs.
     fn tell(&mut self) {
         let now = Instant::now();
-        for pid in self.model.take_changed() {
+        let mut changed = self.model.take_changed();
+        changed.append(&mut self.waiting);
+        changed.sort_unstable();
+        changed.dedup();
+        for pid in changed {
             if self.model.get(pid).is_none() {
                 continue;
             }
+            if !self.pace.may_go(pid, now) {
+                self.waiting.push(pid);
+                continue;
+            }
             let mappings = self.modules.mappings(pid, &self.model);
+            self.pace.went(pid, mappings.len(), now);
             let told = self.lock().set_process(pid as u32, &mappings, true, now);
             if told.is_err() {
                 self.counts.refused += 1;
@@ -336,6 +359,7 @@ impl Follower {
         let now = Instant::now();
         for pid in self.model.sweep(|pid| processes::exists(&self.roots, Tid(pid))) {
             self.lock().remove_process(pid as u32, now);
+            self.pace.forget(pid);
         }
         let again = self.modules.sweep(&self.model, now, &self.stacks);
         if !again.is_empty() {

@@ -34,6 +34,7 @@ mod follow;
 mod ld_cache;
 mod model;
 mod modules;
+mod pace;
 mod preload;
 mod python;
 mod record_layout;
@@ -80,7 +81,7 @@ use decoder::DecoderConfig;
 use events::is_sampled;
 pub use events::{COMPARED, SWITCHES};
 use events::{Described, bpf_output, follow_event};
-use fit::{call_graph, channel_bytes, has_few_threads, table_bytes};
+use fit::{call_graph, channel_bytes, has_few_threads, table_bytes, work_bytes};
 pub use follow::FollowCounts;
 use follow::{Expected, Following};
 pub use modules::{TableCounts, UnopenedBinary};
@@ -269,7 +270,9 @@ impl BpfEngine {
     ) -> Result<(), EngineError> {
         self.lock().attach_processes().map_err(EngineError::own)?;
         let StackPlan { table_cache, program, loader, .. } = &self.plan;
-        let kept = (TableStore::new(table_cache.clone()), self.given.named.clone());
+        let work_bytes = work_bytes(MemoryLimit::of_self(roots).as_ref());
+        let store = TableStore::new(table_cache.clone()).with_work_memory(work_bytes);
+        let kept = (store, self.given.named.clone());
         let expected = program.as_ref().zip(pids.first()).map(|(program, pid)| Expected {
             pid: pid.0,
             backings: preload::backings(program, loader),

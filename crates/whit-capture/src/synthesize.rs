@@ -41,6 +41,9 @@ const LINES_PER_LOOK: usize = 64;
 /// The kernel's process id in records.
 const KERNEL_PID: i32 = -1;
 
+/// Takes records over and leaves none; false where nobody wants any more.
+type HandOver<'a> = dyn FnMut(&mut Vec<u8>) -> bool + 'a;
+
 /// Writes synthesized records.
 #[derive(Clone, Copy, Debug)]
 pub struct Synthesizer<'a> {
@@ -123,8 +126,9 @@ impl Synthesizer<'_> {
         self.encoder.mmap(out, misc::KERNEL, &map, SampleId::default());
     }
 
-    /// One process with all its threads and mappings. Nothing when it is gone.
-    pub fn process(&self, out: &mut Vec<u8>, pid: Pid) {
+    /// One process with all its threads and mappings. Nothing when it is gone. Whenever there are enough records,
+    /// `hand_over` takes them: a process may have any number of mappings.
+    fn process(&self, out: &mut Vec<u8>, pid: Pid, hand_over: &mut HandOver<'_>) {
         // Mappings of a process that nobody has heard of are worth nothing.
         let maps = {
             let _in_force = processes::see_others();
@@ -140,7 +144,7 @@ impl Synthesizer<'_> {
         if let Ok(file) = maps
             && self.what.mappings
         {
-            self.mappings(out, pid, file);
+            self.mappings(out, pid, file, hand_over);
         }
     }
 
@@ -183,8 +187,8 @@ impl Synthesizer<'_> {
         self.encoder.comm(out, pid, tid, name, false, SampleId::default());
     }
 
-    fn mappings(&self, out: &mut Vec<u8>, pid: Pid, file: File) {
-        let begin = Instant::now();
+    fn mappings(&self, out: &mut Vec<u8>, pid: Pid, file: File, hand_over: &mut HandOver<'_>) {
+        let mut begin = Instant::now();
         let lines = BufReader::new(file).split(b'\n').map_while(Result::ok);
         let mut number = 0;
         for line in lines {
@@ -200,6 +204,14 @@ impl Synthesizer<'_> {
             if is_late {
                 self.cut.note(pid, number);
                 return;
+            }
+            if out.len() >= CHUNK_BYTES {
+                let waits = Instant::now();
+                if !hand_over(out) {
+                    return;
+                }
+                // Nobody waited for the process meanwhile.
+                begin += waits.elapsed();
             }
         }
     }
@@ -247,14 +259,15 @@ impl Synthesizer<'_> {
 
     fn work(&self, pids: &[Pid], next: &AtomicUsize, sender: &mpsc::SyncSender<Vec<u8>>) {
         let mut chunk = Vec::with_capacity(CHUNK_BYTES);
+        // An error means that the receiver has gone after a failed write, which it reports.
+        let mut hand_over = |chunk: &mut Vec<u8>| sender.send(std::mem::take(chunk)).is_ok();
         while let Some(pid) = pids.get(next.fetch_add(1, Ordering::Relaxed)) {
-            self.process(&mut chunk, *pid);
-            if chunk.len() >= CHUNK_BYTES && sender.send(std::mem::take(&mut chunk)).is_err() {
+            self.process(&mut chunk, *pid, &mut hand_over);
+            if chunk.len() >= CHUNK_BYTES && !hand_over(&mut chunk) {
                 return;
             }
         }
-        // An error means that the receiver has gone after a failed write, which it reports.
-        let _ = sender.send(chunk);
+        let _ = hand_over(&mut chunk);
     }
 }
 
@@ -370,7 +383,11 @@ mod tests {
         let (dir, roots) = tree();
         let count = |what: Synthesis, namespaces: bool| {
             let mut out = Vec::new();
-            Synthesizer { what, namespaces, ..synthesizer(&roots) }.process(&mut out, Pid(10));
+            Synthesizer { what, namespaces, ..synthesizer(&roots) }.process(
+                &mut out,
+                Pid(10),
+                &mut |_| true,
+            );
             let mut rest = &out[..];
             let mut kinds = Vec::new();
             while let Some((record, tail)) = RawRecord::split(rest) {
@@ -392,8 +409,35 @@ mod tests {
         assert_eq!(count(at_once, false).len(), 4 + LINES_PER_LOOK);
         let cut = CutProcesses::default();
         let mut out = Vec::new();
-        Synthesizer { what: at_once, cut: &cut, ..synthesizer(&roots) }.process(&mut out, Pid(10));
+        Synthesizer { what: at_once, cut: &cut, ..synthesizer(&roots) }.process(
+            &mut out,
+            Pid(10),
+            &mut |_| true,
+        );
         assert_eq!(cut.take(), [CutProcess { pid: Pid(10), lines: LINES_PER_LOOK }]);
+    }
+
+    #[test]
+    fn a_process_with_many_mappings_never_is_in_memory_whole() {
+        struct Longest(usize, Vec<u8>);
+        impl Sink for Longest {
+            fn records(&mut self, bytes: &[u8]) -> Result<(), SinkError> {
+                self.0 = self.0.max(bytes.len());
+                self.1.extend(bytes);
+                Ok(())
+            }
+        }
+        let (dir, roots) = tree();
+        let line = |number: usize| format!("{number:x}000-{number:x}fff r-xp 00000000 00:00 0 \n");
+        let lines: String = (0x1_0000..0x1_8000).map(line).collect();
+        std::fs::write(dir.path().join("10/maps"), lines).unwrap();
+        let mut sink = Longest(0, Vec::new());
+        let what =
+            Synthesis { maps_timeout: std::time::Duration::from_secs(600), ..Synthesis::default() };
+        Synthesizer { what, ..synthesizer(&roots) }.processes(&[Pid(10)], &mut sink).unwrap();
+        let maps = parse(&sink.1).iter().filter(|r| matches!(r, SideBand::Mmap(_))).count();
+        assert_eq!(maps, 0x8000);
+        assert!(sink.1.len() > 8 * CHUNK_BYTES && sink.0 < 2 * CHUNK_BYTES, "{}", sink.0);
     }
 
     #[test]

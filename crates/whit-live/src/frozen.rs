@@ -2,7 +2,7 @@
 //! while they are written.
 
 use crate::compress;
-use crate::piece::{Piece, records};
+use crate::piece::Piece;
 use crate::sampled::Sampled;
 use crate::sideband::Sideband;
 use std::io::{self, Seek, Write};
@@ -48,6 +48,23 @@ impl Frozen {
     /// # Errors
     /// Those of `out`.
     pub fn write_to(&self, out: &mut impl Write) -> io::Result<()> {
+        self.write_head(out)?;
+        self.write_records(|bytes| out.write_all(bytes))
+    }
+
+    /// The same. Each record goes from memory as soon as it is written, where nobody else has it.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn move_to(mut self, out: &mut impl Write) -> io::Result<()> {
+        self.write_head(out)?;
+        let pieces = std::mem::take(&mut self.pieces);
+        self.write_records(|bytes| out.write_all(bytes))?;
+        drop(self);
+        pieces.into_iter().try_for_each(|piece| out.write_all(&piece.bytes))
+    }
+
+    fn write_head(&self, out: &mut impl Write) -> io::Result<()> {
         out.write_all(&self.head)?;
         let mut features = Features::default();
         self.describe_compression(&mut features);
@@ -58,15 +75,15 @@ impl Frozen {
                 out.write_all(&record)?;
             }
         }
-        self.write_records(|bytes| out.write_all(bytes))
+        Ok(())
     }
 
     fn write_sideband(
         &self,
-        sideband: &[u8],
+        piece: &Piece,
         write: &mut impl FnMut(&[u8]) -> io::Result<()>,
     ) -> io::Result<()> {
-        for (record, whole) in records(sideband) {
+        for (record, whole) in piece.sideband() {
             let is_needed = self.sampled.as_ref().is_none_or(|sampled| sampled.needs(record));
             if is_needed && !record.is_budget() {
                 write(whole)?;
@@ -77,7 +94,7 @@ impl Frozen {
 
     /// The settings at the beginning; a history goes back to its first record.
     fn budget(&self) -> Option<&[u8]> {
-        let older = self.older.iter().rev().find_map(|piece| last_budget(&piece.sideband));
+        let older = self.older.iter().rev().find_map(|piece| last_budget(piece));
         older.or(self.base.budget())
     }
 
@@ -99,7 +116,7 @@ impl Frozen {
         state.extend_from_slice(self.budget().unwrap_or_default());
         state.extend_from_slice(&self.lost);
         write(&state)?;
-        self.older.iter().try_for_each(|piece| self.write_sideband(&piece.sideband, &mut write))?;
+        self.older.iter().try_for_each(|piece| self.write_sideband(piece, &mut write))?;
         self.pieces.iter().try_for_each(|piece| write(&piece.bytes))
     }
 
@@ -119,8 +136,8 @@ impl Frozen {
     }
 }
 
-/// The last record of settings among others.
-fn last_budget(sideband: &[u8]) -> Option<&[u8]> {
-    let settings = records(sideband).filter(|(record, _)| record.is_budget());
+/// The last record of settings of a piece.
+fn last_budget(piece: &Piece) -> Option<&[u8]> {
+    let settings = piece.sideband().filter(|(record, _)| record.is_budget());
     settings.last().map(|(_, whole)| whole)
 }

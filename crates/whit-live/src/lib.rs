@@ -24,6 +24,7 @@
 
 mod compress;
 mod frozen;
+mod mappings;
 mod piece;
 mod process;
 mod sampled;

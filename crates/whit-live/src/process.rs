@@ -1,33 +1,22 @@
 //! A process as its records describe it by now.
 
+use crate::mappings::Mappings;
+use crate::piece::Record;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use whit_perfdata::interpreted::FunctionRecord;
 use whit_perfdata::record::{HEADER_SIZE_BYTES, Mmap, RawRecord, SideBand};
 
-/// Mappings of a process; the oldest ones go first. The kernel does not say which ones are gone.
-const MAPPINGS_MAX: usize = 16_384;
-
 /// Functions of an interpreter in a process; of those beyond, the ones at the lowest addresses go. The interpreter does not
 /// say which ones are gone.
 const FUNCTIONS_MAX: usize = 65_536;
-
-/// A whole record.
-pub(crate) type Record = Arc<[u8]>;
-
-#[derive(Clone, Debug)]
-struct Mapping {
-    start: u64,
-    end: u64,
-    record: Record,
-}
 
 /// Mappings, threads and their names.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Process {
     /// Those of a forked process are its parent's until either has another one.
-    mappings: Arc<Vec<Mapping>>,
+    mappings: Arc<Mappings>,
     /// The record with the name of each thread.
     threads: FxHashMap<i32, Option<Record>>,
     /// The records of each function of an interpreter, by its address.
@@ -81,15 +70,7 @@ impl Process {
 
     /// True where an older mapping went, since there are too many.
     pub(crate) fn map(&mut self, mapping: &Mmap<'_>, record: Record) -> bool {
-        let (start, end) = (mapping.start.0, mapping.start.0.saturating_add(mapping.len_bytes));
-        let mappings = Arc::make_mut(&mut self.mappings);
-        mappings.retain(|old| old.start < start || old.end > end);
-        let is_full = mappings.len() >= MAPPINGS_MAX;
-        if is_full {
-            mappings.remove(0);
-        }
-        mappings.push(Mapping { start, end, record });
-        is_full
+        Arc::make_mut(&mut self.mappings).add(mapping, record)
     }
 
     /// Takes a record of a function up. True where another function went, since there are too many.
@@ -114,8 +95,8 @@ impl Process {
                 put(name, pid, *tid, out);
             }
         }
-        for mapping in self.mappings.iter().filter(|_| has_mappings) {
-            put(&mapping.record, pid, pid, out);
+        for record in self.mappings.records().filter(|_| has_mappings) {
+            put(record, pid, pid, out);
         }
         let functions = self.functions.values().flatten().filter(|_| has_mappings);
         functions.for_each(|record| out.extend_from_slice(record));

@@ -1,6 +1,7 @@
 //! The state of a machine by its sideband: the records that later samples are looked up in.
 
-use crate::process::{Process, Record};
+use crate::piece::{Record, records};
+use crate::process::Process;
 use crate::sampled::Sampled;
 use crate::symbols::{KEPT_MAX, Symbols};
 use rustc_hash::FxHashMap;
@@ -27,14 +28,19 @@ pub struct Sideband {
 impl Sideband {
     /// Takes whole records up, in the order of their times.
     pub fn apply(&mut self, bytes: &[u8], events: &EventTable) {
+        self.apply_all(records(bytes), events);
+    }
+
+    /// The same, with each record's bytes.
+    pub(crate) fn apply_all<'a>(
+        &mut self,
+        from: impl Iterator<Item = (RawRecord<'a>, &'a [u8])>,
+        events: &EventTable,
+    ) {
         let mut records: Vec<(TimestampNs, RawRecord<'_>, &[u8])> = Vec::new();
-        let mut rest = bytes;
-        while let Some((record, behind)) = RawRecord::split(rest) {
-            if SideBand::is_decoded(record.header.kind) {
-                let time = events.parse_id_trailer(record.body).time.unwrap_or(TimestampNs(0));
-                records.push((time, record, &rest[..rest.len() - behind.len()]));
-            }
-            rest = behind;
+        for (record, whole) in from.filter(|(record, _)| SideBand::is_decoded(record.header.kind)) {
+            let time = events.parse_id_trailer(record.body).time.unwrap_or(TimestampNs(0));
+            records.push((time, record, whole));
         }
         records.sort_by_key(|(time, ..)| *time);
         for (time, record, whole) in records {

@@ -3,7 +3,7 @@
 //! The records of a program's begin and end may come from two CPUs, whose rings are emptied one after the other. So the
 //! end can be here before the begin.
 
-use crate::process::Record;
+use crate::piece::Record;
 use std::collections::BTreeMap;
 use whit_types::TimestampNs;
 

@@ -279,6 +279,28 @@ fn windows_of_one_stream_share_no_sample_and_need_no_other() {
     assert_eq!(facts(&second, 7), ["1000 /app", "7 app"]);
 }
 
+#[test]
+fn records_that_are_taken_are_written_once_and_leave_nothing_but_the_state() {
+    let mut window = window(100, 1 << 20);
+    window.want_from(0);
+    let begin = [comm(7, "app", true, 1), mmap(7, 0x1000, 0x1000, "/app", 2), sample(3)];
+    window.push(&begin.concat(), 0).unwrap();
+    window.push(&sample(4), 2 * SECOND).unwrap();
+    let expected = written_since(&window, 0);
+    let (frozen, lost) = window.take_since(0, 3 * SECOND);
+    assert_eq!((lost, window.bytes(), window.begun_ns()), (Lost::default(), 0, None));
+    let mut taken = Vec::new();
+    frozen.move_to(&mut taken).unwrap();
+    assert_eq!(taken[..head().len()], head());
+    assert_eq!(taken[head().len()..], expected);
+    window.push(&sample(9), 3 * SECOND).unwrap();
+    let next = written_since(&window, 3);
+    assert!(next.ends_with(&sample(9)) && !next.windows(16).any(|it| it == &sample(4)[8..]));
+    assert_eq!(facts(&next, 7), ["1000 /app", "7 app"]);
+    // Nobody lost them.
+    assert_eq!(window.want_from(4 * SECOND), Lost::default());
+}
+
 fn sample_of(pid: i32, time: u64) -> Vec<u8> {
     record(record_type::SAMPLE, misc::USER, &trailer(pid, time))
 }

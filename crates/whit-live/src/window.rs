@@ -2,7 +2,7 @@
 
 use crate::compress::{Compressor, decoded};
 use crate::frozen::Frozen;
-use crate::piece::{Piece, records};
+use crate::piece::{Piece, is_needed_later, records};
 use crate::sampled::Sampled;
 use crate::sideband::Sideband;
 use std::collections::VecDeque;
@@ -195,21 +195,19 @@ impl Window {
                 record_type::FORK => piece.parents.add_parent(record),
                 _ => {}
             }
-            if is_needed_later(record) {
-                piece.sideband.extend_from_slice(whole);
-            }
         }
     }
 
     /// A piece to which nothing is added any more.
     fn close_last(&mut self) {
-        let Some(compressor) = &mut self.compressor else { return };
         let Some(piece) = self.pieces.back_mut().and_then(Arc::get_mut) else { return };
+        piece.close();
+        let Some(compressor) = &mut self.compressor else { return };
         // Where zstd has no memory, the records stay as they are.
         let Ok(small) = compressor.records(&piece.bytes) else { return };
-        self.bytes -= piece.bytes.len() - small.len();
-        piece.compressed_from = Some(piece.bytes.len());
-        piece.bytes = small.into_boxed_slice().into_vec();
+        self.bytes -= piece.size_bytes();
+        piece.compress(small);
+        self.bytes += piece.size_bytes();
     }
 
     /// Compresses records from now on, when they stand in a piece that is closed.
@@ -245,7 +243,7 @@ impl Window {
 
     fn forget_first(&mut self) -> bool {
         let Some(piece) = self.pieces.pop_front() else { return false };
-        self.bytes -= piece.bytes.len();
+        self.bytes -= piece.size_bytes();
         if self.wanted_from_ns.is_some_and(|from_ns| piece.begun_ns >= from_ns) {
             match piece.compressed_from {
                 None => self.count_lost(&piece.bytes),
@@ -253,7 +251,7 @@ impl Window {
                 Some(_) => self.count_lost(&decoded(&piece.bytes).unwrap_or_default()),
             }
         }
-        self.base.apply(&piece.sideband, &self.table);
+        self.base.apply_all(piece.sideband(), &self.table);
         true
     }
 
@@ -377,20 +375,21 @@ impl Window {
         Frozen { lost, let_go, sampled: Some(sampled), ..self.frozen(older) }
     }
 
+    /// The same, and lets these records go: only what later samples need of them stays. Those that come from now on are
+    /// wanted.
+    pub fn take_since(&mut self, from_ns: u64, now_ns: u64) -> (Frozen, Lost) {
+        let frozen = self.freeze_since(from_ns);
+        self.wanted_from_ns = None;
+        self.forget_all();
+        (frozen, self.want_from(now_ns))
+    }
+
     fn write_lost(&self, out: &mut Vec<u8>) {
         let Some(layout) = self.table.layout(0).filter(|_| self.lost.records > 0) else { return };
         let event = self.events.first().and_then(|event| event.ids.first().copied()).unwrap_or(0);
         let id = SampleId { time: Some(self.lost.until), id: Some(event), ..SampleId::default() };
         RecordEncoder::new(*layout).lost(out, event, self.lost.records, None, id);
     }
-}
-
-/// Whether later samples are looked up in the record, or taken by its settings.
-fn is_needed_later(record: RawRecord<'_>) -> bool {
-    use record_type as r;
-    let by_kind =
-        [r::MMAP, r::MMAP2, r::COMM, r::FORK, r::EXIT, r::KSYMBOL, r::BPF_EVENT, r::CGROUP];
-    by_kind.contains(&record.header.kind) || record.is_budget()
 }
 
 /// The size of the first record with its payload; `None` where its end is still to come.

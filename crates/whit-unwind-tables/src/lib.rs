@@ -91,6 +91,11 @@ impl TableStore {
         TableStore { cache: directory.map(Cache::new), memory: WorkMemory::default() }
     }
 
+    /// Tables that are made at a time take no more memory than this, unless one alone does.
+    pub fn with_work_memory(self, bytes: usize) -> TableStore {
+        TableStore { memory: WorkMemory::new(bytes.min(WORK_MEMORY_MAX_BYTES)), ..self }
+    }
+
     /// The table of a binary. A file without a build id is cached if `version` says which it is, looked at before
     /// the image was read.
     ///

@@ -9,17 +9,29 @@ pub const WORK_MEMORY_MAX_BYTES: usize = 48 << 20;
 const WORK_PER_SECTION_BYTE: usize = 5;
 
 /// The memory that is in use.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct WorkMemory {
+    most_bytes: usize,
     taken_bytes: Mutex<usize>,
     given_back: Condvar,
 }
 
+impl Default for WorkMemory {
+    fn default() -> WorkMemory {
+        WorkMemory::new(WORK_MEMORY_MAX_BYTES)
+    }
+}
+
 impl WorkMemory {
+    /// The most that all tables may take.
+    pub(crate) fn new(most_bytes: usize) -> WorkMemory {
+        WorkMemory { most_bytes, taken_bytes: Mutex::default(), given_back: Condvar::default() }
+    }
+
     /// Waits until there is room for a table from sections of this size.
     pub(crate) fn take(&self, sections_bytes: usize) -> Taken<'_> {
-        let bytes = sections_bytes.saturating_mul(WORK_PER_SECTION_BYTE).min(WORK_MEMORY_MAX_BYTES);
-        let has_no_room = |taken: &mut usize| *taken + bytes > WORK_MEMORY_MAX_BYTES;
+        let bytes = sections_bytes.saturating_mul(WORK_PER_SECTION_BYTE).min(self.most_bytes);
+        let has_no_room = |taken: &mut usize| *taken + bytes > self.most_bytes;
         let waited = self.given_back.wait_while(self.lock(), has_no_room);
         *waited.unwrap_or_else(PoisonError::into_inner) += bytes;
         Taken { memory: self, bytes }
@@ -49,6 +61,15 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Duration;
+
+    #[test]
+    fn a_table_for_which_there_is_too_little_memory_is_made_alone() {
+        let memory = WorkMemory::new(1 << 20);
+        let large = memory.take(WORK_MEMORY_MAX_BYTES);
+        assert_eq!(*memory.lock(), 1 << 20);
+        drop(large);
+        assert_eq!(*memory.lock(), 0);
+    }
 
     #[test]
     fn small_tables_are_made_beside_each_other_and_a_large_one_alone() {

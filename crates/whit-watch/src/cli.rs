@@ -16,6 +16,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use whit_host::memory_limit::MemoryLimit;
+use whit_host::roots::Roots;
 use whit_types::escape;
 
 /// As of `whit`: the command line is at fault.
@@ -105,7 +107,8 @@ fn source(matches: &ArgMatches) -> Result<Source, String> {
         let pair = set.split_once('=').ok_or_else(|| format!("--set {set}: write KEY=VALUE"))?;
         options.push((pair.0.to_owned(), pair.1.to_owned()));
     }
-    Ok(Source { file: matches.get_one::<PathBuf>("config").cloned(), options })
+    let file = matches.get_one::<PathBuf>("config").cloned();
+    Ok(Source { file, options, memory: None })
 }
 
 /// Runs the program with these arguments; gives its exit code.
@@ -168,7 +171,7 @@ fn say(text: &str) {
 
 fn check(matches: &ArgMatches) -> Result<(), Failure> {
     let file = matches.get_one::<PathBuf>("config").cloned();
-    Source { file, options: Vec::new() }.load()?;
+    Source { file, ..Source::default() }.load()?;
     Ok(())
 }
 
@@ -188,7 +191,9 @@ fn status(matches: &ArgMatches) -> Result<(), Failure> {
 }
 
 fn run(matches: &ArgMatches) -> Result<(), Failure> {
-    let source = source(matches).map_err(wrong_usage)?;
+    whit_sys::memory::return_large_buffers();
+    let memory = MemoryLimit::of_self(&Roots::default()).map(|limit| limit.bytes);
+    let source = Source { memory, ..source(matches).map_err(wrong_usage)? };
     let settings = source.load()?;
     // Before any other thread begins.
     let signals = service::block_signals().map_err(ServiceError::from)?;

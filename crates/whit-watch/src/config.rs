@@ -49,6 +49,8 @@ pub struct Source {
     pub file: Option<PathBuf>,
     /// Dotted keys and the texts of their options.
     pub options: Vec<(String, String)>,
+    /// Bytes that a cgroup lets the service and its recorder have.
+    pub memory: Option<u64>,
 }
 
 impl Source {
@@ -65,12 +67,16 @@ impl Source {
             lay_over(&mut table, key, value_of(key, text))
                 .map_err(|reason| ConfigError::Wrong { place: format!("--{key}"), reason })?;
         }
+        let given: Vec<String> = table.keys().cloned().collect();
         let settings = table.try_into::<Settings>();
-        let settings = settings.map_err(|error| ConfigError::Wrong {
+        let mut settings = settings.map_err(|error| ConfigError::Wrong {
             place: "the options".to_owned(),
             reason: explained(error.message()),
         })?;
         settings.validate()?;
+        if let Some(bytes) = self.memory {
+            settings.fit_into(bytes, |key| given.iter().any(|it| it == key));
+        }
         Ok(settings)
     }
 }
@@ -167,7 +173,8 @@ mod tests {
         let file = tempfile::NamedTempFile::with_suffix(".toml").unwrap();
         fs::write(file.path(), text).unwrap();
         let options = options.iter().map(|(key, text)| (key.to_string(), text.to_string()));
-        let source = Source { file: Some(file.path().to_owned()), options: options.collect() };
+        let (file_name, memory) = (Some(file.path().to_owned()), None);
+        let source = Source { file: file_name, options: options.collect(), memory };
         source
             .load()
             .map_err(|error| error.to_string().replace(&file.path().display().to_string(), "FILE"))
@@ -225,8 +232,24 @@ mod tests {
         }
         let error = of("", &[("freq", "fast")]).unwrap_err();
         assert!(error.contains("invalid type: string \"fast\""), "{error}");
-        let missing = Source { file: Some("/nowhere/x.toml".into()), options: Vec::new() };
+        let missing = Source { file: Some("/nowhere/x.toml".into()), ..Source::default() };
         assert!(missing.load().unwrap_err().to_string().contains("/nowhere/x.toml"));
+    }
+
+    #[test]
+    fn defaults_fit_into_a_limit_of_memory_and_given_sizes_stay() {
+        let of = |mib: u64, options: &[(&str, &str)]| {
+            let options = options.iter().map(|(key, text)| (key.to_string(), text.to_string()));
+            let memory = Some(mib << 20);
+            let source = Source { file: None, options: options.collect(), memory };
+            let settings = source.load().unwrap();
+            [settings.window_bytes, settings.queue_bytes, settings.flight_bytes]
+                .map(|size| size.0.0 >> 20)
+        };
+        assert_eq!(of(4096, &[]), [16, 32, 256]);
+        assert_eq!(of(128, &[]), [4, 8, 16]);
+        assert_eq!(of(8, &[]), [1, 1, 1]);
+        assert_eq!(of(128, &[("window-bytes", "64M"), ("flight-bytes", "1M")]), [64, 8, 1]);
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //! use whit_watch::{Settings, Source};
 //!
 //! let options = vec![("window".to_owned(), "10s".to_owned())];
-//! let settings = Source { file: None, options }.load()?;
+//! let settings = Source { options, ..Source::default() }.load()?;
 //! assert_eq!(settings.window.0.as_secs(), 10);
 //! assert!(Settings::keys().iter().any(|key| key.name == "keep-age"));
 //! # Ok::<(), whit_watch::ConfigError>(())

@@ -210,6 +210,7 @@ impl<'a> Service<'a> {
             cuts: 0,
             fed: origin,
         };
+        service.tell_of_sizes();
         service.start_recorder()?;
         service.publish();
         Ok(service)
@@ -335,11 +336,12 @@ impl<'a> Service<'a> {
         self.number += 1;
         let times = (ended.start, ended.end);
         let window = Window::make(self.number, times, (&self.held, &self.symbols), |mut out| {
-            let freeze = |window: &mut whit_live::Window, _| {
-                (window.freeze_since(from_ns), window.want_from(to_ns))
-            };
-            let (frozen, lost) = stream.with_window(freeze);
-            frozen.write_to(&mut out)?;
+            let (frozen, lost) = stream.with_window(|window, _| match self.keeper_bounds {
+                // The keeper wants them, too.
+                Some(_) => (window.freeze_since(from_ns), window.want_from(to_ns)),
+                None => window.take_since(from_ns, to_ns),
+            });
+            frozen.move_to(&mut out)?;
             Ok(lost)
         });
         match window {

@@ -13,6 +13,12 @@ const WINDOW_S: std::ops::RangeInclusive<u64> = 1..=600;
 const FLIGHT_MAX: Duration = Duration::from_secs(600);
 /// Budgets that the recorder takes.
 const OVERHEAD_PERCENT: std::ops::RangeInclusive<f64> = 0.01..=100.0;
+/// Records in memory have at least this.
+const SIZE_MIN_BYTES: u64 = 1 << 20;
+/// Where a cgroup limits memory, they have by default at most one part in so many of it.
+const WINDOW_PART: u64 = 32;
+const QUEUE_PART: u64 = 16;
+const FLIGHT_PART: u64 = 8;
 /// Forms of files.
 const FORMATS: [&str; 3] = ["recording", "parquet", "none"];
 
@@ -120,7 +126,7 @@ impl Settings {
             ("flight-bytes", self.flight_bytes),
         ];
         for (key, size) in sizes {
-            if size.0.0 < 1 << 20 || size.0.0 > 4 << 30 {
+            if size.0.0 < SIZE_MIN_BYTES || size.0.0 > 4 << 30 {
                 return wrong(key, format!("takes 1M to 4G, not {size}"));
             }
         }
@@ -137,6 +143,22 @@ impl Settings {
         match self.metrics_address() {
             Some(Err(reason)) => wrong("metrics", reason),
             _ => Ok(()),
+        }
+    }
+
+    /// Sizes that nobody gave become so small that they fit into so much memory, which the recorder and the kernel's
+    /// programs need as well.
+    pub(crate) fn fit_into(&mut self, memory_bytes: u64, is_given: impl Fn(&str) -> bool) {
+        let sizes = [
+            ("window-bytes", &mut self.window_bytes, WINDOW_PART),
+            ("queue-bytes", &mut self.queue_bytes, QUEUE_PART),
+            ("flight-bytes", &mut self.flight_bytes, FLIGHT_PART),
+        ];
+        for (key, size, part) in sizes {
+            if !is_given(key) {
+                let most = (memory_bytes / part).max(SIZE_MIN_BYTES);
+                size.0.0 = size.0.0.min(most);
+            }
         }
     }
 

@@ -54,6 +54,11 @@ pub(super) struct Work {
 }
 
 impl Work {
+    /// Name and arguments.
+    pub(super) fn line(&self) -> String {
+        format!("{} {}", self.program, self.arguments)
+    }
+
     pub(super) const ALL: [Work; 6] = [
         Work { program: "pingpong", arguments: "--iterations 300000 --threads 4" },
         Work { program: "pingpong", arguments: "--iterations 15000 --threads 100" },

@@ -22,12 +22,14 @@ pub fn markdown(comparison: &Comparison) -> String {
             comparison.frequency_hz
         ),
     );
-    let worst = comparison.worst_window_percent;
-    line_to(&mut text, &format!("- largest mean cost of ten seconds: {worst:.2}%"));
-    line_to(&mut text, "");
-    phases_to(&mut text, comparison);
-    line_to(&mut text, "");
-    plot_to(&mut text, comparison);
+    if !comparison.phases.is_empty() {
+        let worst = comparison.worst_window_percent;
+        line_to(&mut text, &format!("- largest mean cost of ten seconds: {worst:.2}%"));
+        line_to(&mut text, "");
+        phases_to(&mut text, comparison);
+        line_to(&mut text, "");
+        plot_to(&mut text, comparison);
+    }
     if !comparison.paired.is_empty() {
         line_to(&mut text, "");
         paired_to(&mut text, comparison);
@@ -70,10 +72,13 @@ fn plot_to(text: &mut String, comparison: &Comparison) {
 }
 
 fn paired_to(text: &mut String, comparison: &Comparison) {
-    let headings = ["program", "stated cost %", "slower by %", "95 % interval"];
+    let headings =
+        ["program", "stated cost %", "predicted: slower by %", "measured", "95 % interval"];
     let mut table = vec![headings.map(str::to_owned).to_vec()];
     table.extend(comparison.paired.iter().map(|paired| {
-        let mut cells = vec![paired.work.clone(), format!("{:.2}", paired.stated_percent)];
+        let (stated, predicted) = (paired.stated_percent, paired.predicted_percent);
+        let mut cells =
+            vec![paired.work.clone(), format!("{stated:.2}"), format!("{predicted:+.2}")];
         if let Some((mean, low, high)) = paired.measured_percent {
             cells.extend([format!("{mean:+.2}"), format!("{low:+.2} to {high:+.2}")]);
         }

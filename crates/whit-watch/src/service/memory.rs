@@ -9,6 +9,8 @@ use whit_types::ByteSize;
 
 /// So many recorders may end for want of memory before the next ones need less.
 const KILLS_MAX: u32 = 2;
+/// More than one part in so many of a limit is much for records in memory.
+const LARGE_PART: u64 = 4;
 /// The signal that the kernel ends processes with.
 const KILL: i32 = 9;
 
@@ -58,6 +60,15 @@ impl Memory {
 }
 
 impl Service<'_> {
+    /// Says which sizes a limit of memory leaves, and whether they are too large for it.
+    pub(super) fn tell_of_sizes(&self) {
+        let Some(MemoryLimit { bytes, cgroup }) = &self.memory.limit else { return };
+        if let Some(text) = sizes_within(&self.settings, *bytes) {
+            let (size, cgroup) = (ByteSize(*bytes), cgroup.display());
+            self.log.tell(format_args!("memory has a limit of {size} ({cgroup}): {text}"));
+        }
+    }
+
     /// Says once for which want a recorder ended, with the way out. True where it was memory.
     pub(super) fn learn_of_memory(&mut self, ended: &Ended) -> bool {
         let is_short = self.memory.learn(ended);
@@ -86,9 +97,47 @@ impl Service<'_> {
     }
 }
 
+/// The sizes in words, where they are not those that the documents name, or where they take much of a limit.
+fn sizes_within(settings: &Settings, limit_bytes: u64) -> Option<String> {
+    let usual = Settings::default();
+    let mut sizes = vec![
+        ("window-bytes", settings.window_bytes, usual.window_bytes),
+        ("queue-bytes", settings.queue_bytes, usual.queue_bytes),
+    ];
+    if settings.keeps_seconds() {
+        sizes.push(("flight-bytes", settings.flight_bytes, usual.flight_bytes));
+    }
+    let sum: u64 = sizes.iter().map(|(_, size, _)| size.0.0).sum();
+    let is_large = sum > limit_bytes / LARGE_PART;
+    if !is_large && sizes.iter().all(|(_, size, usual)| size >= usual) {
+        return None;
+    }
+    let words: Vec<_> = sizes.iter().map(|(key, size, _)| format!("{key} is {size}")).collect();
+    let advice = "; that is too much beside the recorder, which the kernel may end: lower them, or raise the limit";
+    Some(words.join(", ") + if is_large { advice } else { "" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::described::Length;
+
+    #[test]
+    fn sizes_are_said_where_a_limit_changes_them_or_is_too_small() {
+        let mut settings = Settings::default();
+        assert_eq!(sizes_within(&settings, 1 << 30), None);
+        let text = sizes_within(&settings, 128 << 20).unwrap();
+        assert!(
+            text.starts_with("window-bytes is 16M, queue-bytes is 32M; that is too much"),
+            "{text}"
+        );
+        settings.fit_into(128 << 20, |_| false);
+        let text = sizes_within(&settings, 128 << 20).unwrap();
+        assert_eq!(text, "window-bytes is 4M, queue-bytes is 8M");
+        settings.flight = Length::seconds(10);
+        let text = sizes_within(&settings, 128 << 20).unwrap();
+        assert_eq!(text, "window-bytes is 4M, queue-bytes is 8M, flight-bytes is 16M");
+    }
 
     fn ended(signal: Option<i32>) -> Ended {
         Ended { how: String::new(), code: None, signal, messages: String::new() }

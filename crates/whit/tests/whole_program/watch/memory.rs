@@ -1,14 +1,15 @@
 //! A limit of memory on the service and its recorder.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 use whit_testing::run::needs_of_line;
 use whit_testing::wait::is_soon;
 
 use super::{Service, program, samples};
-use crate::support::tools::{command, whit};
+use crate::support::tools::{command, whit, workload};
 use crate::support::{Skip, check};
 
 /// A cgroup, which goes when this is dropped.
@@ -51,34 +52,91 @@ pub(super) fn perf_cgroup() -> Result<Group, Skip> {
 }
 
 /// One that limits memory.
-fn limited(bytes: u64) -> Result<Group, Skip> {
+fn limited(name: &str, bytes: u64) -> Result<Group, Skip> {
     let old = Path::new("/sys/fs/cgroup/memory/memory.limit_in_bytes").exists();
     let (mount, file) = match old {
         true => ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
         false => ("/sys/fs/cgroup", "memory.max"),
     };
-    let group = Group::make(mount, "memory")?;
+    let group = Group::make(mount, name)?;
     match fs::write(group.0.join(file), bytes.to_string()) {
         Ok(()) => Ok(group),
         Err(error) => Err(Skip(format!("no cgroup limits memory here: {error}"))),
     }
 }
 
+/// A service with its recorder in such a cgroup.
+fn start_in(group: &Group, config: &str) -> Result<Service, Skip> {
+    needs_of_line(["record", "-a"])?;
+    needs_of_line(["record", "--engine=bpf"])?;
+    program();
+    let place = tempfile::tempdir().unwrap();
+    let mut service = Service { child: Command::new("true").spawn().unwrap(), place };
+    service.configure(config);
+    let mut shell = command("sh");
+    let line = "echo $$ >\"$1/cgroup.procs\" && shift && exec \"$@\"";
+    shell.args(["-c", line, "sh"]).arg(&group.0).arg(whit().get_program());
+    service.launch_by(shell, &[]);
+    Ok(service)
+}
+
+/// A process with very many mappings, which works until this is dropped.
+struct Mapped(Child);
+
+impl Mapped {
+    fn start(number: u64) -> Result<Mapped, Skip> {
+        let most = fs::read_to_string("/proc/sys/vm/max_map_count").unwrap();
+        let number = (most.trim().parse::<u64>().unwrap() - 1000).min(number);
+        let mut mappings = Command::new(workload("mappings")?);
+        mappings.args(["--mappings", &number.to_string()]);
+        let mut child = mappings.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, format!("mapped {number}\n"));
+        Ok(Mapped(child))
+    }
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn processes_with_a_hundred_thousand_mappings_fit_into_128_mib() {
+    check("watch::processes_with_a_hundred_thousand_mappings_fit_into_128_mib", || {
+        let group = limited("mappings", 128 << 20)?;
+        let before = Mapped::start(100_000)?;
+        let mut service = start_in(&group, "window = \"1s\"\nfreq = 997\nswitches = true\n")?;
+        service.wait_for_files(2);
+        let recorder = service.recorder();
+        // Its mappings come while it is recorded.
+        let meanwhile = Mapped::start(20_000)?;
+        let number = service.files().len();
+        service.wait_for_files(number + 3);
+        assert!(service.counted("mappings_lost") > 45_000, "{}", service.log());
+        drop((before, meanwhile));
+        let number = service.files().len();
+        service.wait_for_files(number + 2);
+        let ended = ["recorder_ends", "recorder_hangs", "windows_lost_by_memory"];
+        assert_eq!(ended.map(|name| service.counted(name)), [0; 3], "{}", service.log());
+        assert!(recorder.is_some() && service.recorder() == recorder, "{}", service.log());
+        assert!(samples(&service.files().pop().unwrap()) > 0, "{}", service.log());
+        let log = service.end();
+
+        assert!(log.contains("window-bytes is 4M, queue-bytes is 8M\n"), "{log}");
+        Ok(())
+    });
+}
+
 #[test]
 fn a_recorder_that_finds_no_memory_goes_on_with_less() {
     check("watch::a_recorder_that_finds_no_memory_goes_on_with_less", || {
-        needs_of_line(["record", "-a"])?;
-        needs_of_line(["record", "--engine=bpf"])?;
-        program();
-        let place = tempfile::tempdir().unwrap();
         // Programs and tables of the kernel alone take more.
-        let group = limited(36 << 20)?;
-        let mut service = Service { child: Command::new("true").spawn().unwrap(), place };
-        service.configure("window = \"1s\"\nswitches = true\n");
-        let mut shell = command("sh");
-        let line = "echo $$ >\"$1/cgroup.procs\" && shift && exec \"$@\"";
-        shell.args(["-c", line, "sh"]).arg(&group.0).arg(whit().get_program());
-        service.launch_by(shell, &[]);
+        let group = limited("memory", 36 << 20)?;
+        let mut service = start_in(&group, "window = \"1s\"\nswitches = true\n")?;
         service.wait_for_files(3);
         assert_eq!(service.counted("recorder_out_of_memory"), 2, "{}", service.log());
         let file = service.files().pop().unwrap();

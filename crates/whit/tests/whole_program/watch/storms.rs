@@ -1,17 +1,24 @@
-//! Cgroups by the thousand beside a service: it goes on, and its files stay whole.
+//! Processes and cgroups by the thousand beside a service: it goes on, its files stay whole, and nothing is lost in silence.
 
 use std::fs;
-use std::process::Command;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
+use whit_perfdata::reader::Recording;
+use whit_perfdata::record::{RawRecord, SideBand};
+use whit_perfdata::stream::StreamReader;
 use whit_testing::wait::is_soon;
 
 use super::Service;
 use super::memory::perf_cgroup;
 use crate::support::check;
-use crate::support::tools::{succeed, whit};
+use crate::support::tools::{succeed, whit, workload};
 
 /// The newest files are read: those of the storm.
 const READ: usize = 4;
+/// Processes of a storm that only begin and end, and executions of others. A machine does some 5,000 in a second.
+const FORKS: u64 = 6000;
+const EXECS: u64 = 300;
 /// Far more than a service with windows of a second takes.
 const WATCH_BYTES_MAX: u64 = 160 << 20;
 
@@ -32,6 +39,53 @@ impl Service {
             succeed(whit().args(["report", "--stats", "-i"]).arg(file));
         }
     }
+}
+
+/// Records of the begins of processes in files, and records that files say are missing.
+fn forks_and_losses(files: &[PathBuf]) -> (u64, u64) {
+    let (mut forks, mut losses) = (0, 0);
+    for file in files {
+        let recording = Recording::open(file).unwrap();
+        for stream in &recording.streams {
+            let (mut reader, mut block) = (StreamReader::new(stream.clone()), Vec::new());
+            while reader.next_block(&mut block).unwrap().is_some() {
+                let mut rest = &block[..];
+                while let Some((record, behind)) = RawRecord::split(rest) {
+                    rest = behind;
+                    match SideBand::parse(record) {
+                        Some(SideBand::Fork(task)) => {
+                            forks += u64::from(task.pid != task.parent_pid)
+                        }
+                        Some(SideBand::Lost { lost, .. }) => losses += lost,
+                        _ => {}
+                    }
+                }
+            }
+        }
+    }
+    (forks, losses)
+}
+
+#[test]
+fn short_processes_come_and_go_by_the_thousand() {
+    check("watch::short_processes_come_and_go_by_the_thousand", || {
+        let storm = workload("storm")?;
+        let mut service = Service::start("window = \"1s\"\nfreq = 997\n")?;
+        service.survives(|| {
+            let start = |_| {
+                let mut command = Command::new(&storm);
+                command.args(["--forks", &FORKS.to_string(), "--execs", &EXECS.to_string()]);
+                command.stdout(Stdio::null());
+                command.spawn().unwrap()
+            };
+            let mut storms = [0, 1].map(start);
+            assert!(storms.iter_mut().all(|storm| storm.wait().unwrap().success()));
+        });
+        service.end();
+        let (forks, losses) = forks_and_losses(&service.files());
+        assert!(forks + losses >= 2 * FORKS, "{forks} and {losses} lost: {}", service.log());
+        Ok(())
+    });
 }
 
 #[test]
