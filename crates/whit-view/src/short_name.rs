@@ -134,7 +134,10 @@ mod tests {
         assert_eq!(shorten(name, 24), "ModuleToPostOrderC…::run");
         assert_eq!(shorten(name, 10), "Modu…::run");
         assert_eq!(shorten(name, 9), "…run");
-        assert_eq!(shorten("std::_Rb_tree<int>::_M_insert_unique()", 24), "_Rb_t…::_M_insert_unique");
+        assert_eq!(
+            shorten("std::_Rb_tree<int>::_M_insert_unique()", 24),
+            "_Rb_t…::_M_insert_unique"
+        );
         assert_eq!(shorten("github.com/organisation/server.handle", 20), "…server.handle");
     }
 
