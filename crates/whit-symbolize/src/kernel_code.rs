@@ -268,7 +268,7 @@ mod tests {
         file.write_all(b"no core").unwrap();
         let Err(error) = KernelCode::of_core(file.path()) else { panic!("taken as a core") };
         assert!(error.to_string().contains("--vmlinux FILE"), "{error}");
-        let missing = file.path().join("gone");
+        let missing = file.path().with_extension("gone");
         let Err(error) = KernelCode::of_core(&missing) else { panic!("taken as a core") };
         assert!(error.to_string().starts_with("this kernel has no /proc/kcore"), "{error}");
     }
