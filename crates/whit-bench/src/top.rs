@@ -6,6 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -205,7 +206,10 @@ struct Terminal(String);
 
 impl Terminal {
     fn start(line: &str) -> Result<Terminal, Error> {
-        let terminal = Terminal(format!("whit-bench-{}", std::process::id()));
+        // A server that ends still answers for a moment, so each one has a name of its own.
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let terminal = Terminal(format!("whit-bench-{}-{number}", std::process::id()));
         let [width, height] = SIZE;
         let start = ["-f", "/dev/null", "new-session", "-d", "-x", width, "-y", height, "sh", "-c"];
         terminal.tmux(&[&start[..], &[line]].concat())?;
