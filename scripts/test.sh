@@ -150,6 +150,8 @@ step "whit-pmu with alloc" cargo build -p whit-pmu --features alloc --locked --q
 # Programs of fuzz targets search until they are stopped.
 step "unit and property tests" cargo test --workspace --exclude whit-fuzz --lib --bins --locked --quiet --no-fail-fast
 step "documentation tests" cargo test --workspace --doc --locked --quiet --no-fail-fast
+# Tests run programs of other packages, and `cargo test` builds only those of the tested one.
+step "programs" cargo build --workspace --exclude whit-fuzz --bins --locked --quiet
 step "whole-program tests" cargo test --workspace --test '*' --locked --quiet --no-fail-fast -- --skip measured::
 # Tests that measure the running machine judge several repetitions by their median (whit_testing::measure), one
 # test at a time: what another one does would be measured as well.

@@ -23,12 +23,20 @@ pub(crate) fn whit() -> Command {
 /// A program that lies beside whit. Tests of all packages build it; those of this one alone do not.
 pub(crate) fn beside(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_BIN_EXE_whit")).with_file_name(name);
-    if !path.exists() {
+    if is_old(&path) {
         let mut build = tools::command(env!("CARGO"));
-        build.args(["build", "--quiet", "-p", name]).current_dir(tools::repository());
-        tools::succeed(&mut build);
+        let every_program = ["build", "--quiet", "--workspace", "--exclude", "whit-fuzz", "--bins"];
+        tools::succeed(build.args(every_program).current_dir(tools::repository()));
     }
     path
+}
+
+/// Whether a program is not there, or one of its sources is newer. cargo lists them in a file beside it.
+fn is_old(program: &Path) -> bool {
+    let changed = |path: &Path| fs::metadata(path).and_then(|file| file.modified()).ok();
+    let sources = fs::read_to_string(program.with_extension("d")).unwrap_or_default();
+    let sources = sources.split_whitespace().skip(1);
+    changed(program).is_none() || sources.map(Path::new).any(|it| changed(it) > changed(program))
 }
 
 /// Recordings of `whit watch` in a folder, by name. Those that are being written have other names.
