@@ -197,7 +197,7 @@ export function longestWaits(timeline, threads, [from, to], { max = MAX_LONGEST,
     }
   }
   // Most threads of a machine are idle: waits from beginning to end stand behind the others, as in text.
-  const lastsThroughout = (i) => Number(timeline.startNs[i] <= 0 && timeline.durationNs[i] >= timeline.spanNs);
+  const lastsThroughout = (/** @type {number} */ i) => Number(timeline.startNs[i] <= 0 && timeline.durationNs[i] >= timeline.spanNs);
   found.sort((a, b) => lastsThroughout(a) - lastsThroughout(b) || timeline.durationNs[b] - timeline.durationNs[a] || a - b);
   return { waits: found.slice(0, max), count };
 }
