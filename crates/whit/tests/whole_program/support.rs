@@ -20,7 +20,7 @@ pub(crate) fn whit() -> Command {
     whit_testing::run::whit(env!("CARGO_BIN_EXE_whit"))
 }
 
-/// A program that lies beside whit. Tests of all packages build it; those of this one alone do not.
+/// A program that lies beside whit. `make test` builds it before; cargo does not, for tests of this package.
 pub(crate) fn beside(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_BIN_EXE_whit")).with_file_name(name);
     if is_old(&path) {
