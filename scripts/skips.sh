@@ -105,6 +105,7 @@ condition() {
         no-psi) ! { : >>/proc/pressure/cpu; } 2>/dev/null ;;
         # JDK 17 with its compiler.
         no-java) ! java -XX:+UnlockDiagnosticVMOptions -XX:-DumpPerfMapAtExit --describe-module jdk.compiler >/dev/null 2>&1 ;;
+        no-dotnet) ! "${DOTNET_PYTHON:-python3}" -c 'import dotnetcore2, pythonnet, clr_loader' >/dev/null 2>&1 ;;
         no-systemd-analyze) ! have systemd-analyze ;;
         no-consumers) [ ! -e target/setup/consumers/with-datafusion ] ;;
         no-spark) [ ! -d target/cluster/pyspark/deps/jars ] || [ ! -x target/cluster/python/bin/python ] || ! have java ;;
