@@ -20,8 +20,9 @@ fn help_names_every_comparison_and_a_missing_whit_has_a_way_out() {
     let help = text(&output.stdout);
     assert!(output.status.success() && help.contains("Usage: whit bench <COMPARISON>"), "{help}");
     let comparisons = [
-        "accuracy", "cgroup", "diff", "export", "lbr", "pmi", "record", "report", "sched",
-        "stacks", "stat", "switches", "vpmu",
+        "accuracy", "agents", "archive", "brief", "budget", "cgroup", "day", "diff", "export",
+        "flight", "forms", "frames", "lbr", "pmi", "query", "record", "report", "sched", "serve",
+        "stacks", "stat", "switches", "top", "vpmu", "watch",
     ];
     for comparison in comparisons {
         assert!(help.contains(&format!("  {comparison} ")), "{comparison} in {help}");

@@ -309,8 +309,12 @@ fn each_of_several_outputs_has_the_threads_that_wait_throughout_it() {
         let mut recorder = whit();
         recorder.args(["record", "--engine=bpf", "--switch-events", "-e", "cpu-clock"]);
         recorder.args(["-p", &waiting.pid(), "--switch-output=signal", "-o"]).arg(&out);
-        let meanwhile = "for twice in 1 2; do sleep 0.3; kill -USR2 $PPID; done; sleep 0.3";
-        record(recorder.args(["--", "sh", "-c", meanwhile]))?;
+        // A signal that comes before the recorder has taken the one before asks for nothing more.
+        let meanwhile = "looks=0; for outputs in 1 2; do sleep 0.3; kill -USR2 $PPID; \
+                         until [ $(ls \"$0\" | grep -c '^perf.data.') = $outputs ] || \
+                         [ $((looks += 1)) = 400 ]; do sleep 0.05; done; \
+                         done; sleep 0.3";
+        record(recorder.args(["--", "sh", "-c", meanwhile]).arg(place.path()))?;
         let files = std::fs::read_dir(place.path()).expect("read the directory");
         let files = files.map(|file| file.expect("a file").path());
         let is_output = |path: &std::path::PathBuf| {

@@ -116,7 +116,7 @@ fn call_sites_have_the_same_numbers_whatever_thread_meets_them() {
     check("call_sites_have_the_same_numbers_whatever_thread_meets_them", || {
         let folder = tempfile::tempdir().expect("make a directory");
         let options = ["-F", "4999", "-g"];
-        let example = recorded("cpp", folder.path(), &options, &["deep", "--seconds", "0.5"])?;
+        let example = recorded("cpp", folder.path(), &options, &["deep", "--seconds", "1.5"])?;
         assert!(number(&example, "SELECT COUNT(*) FROM sample") > 1000);
         assert!(number(&example, "SELECT COUNT(*) FROM frame WHERE is_inlined = 1") > 0);
         let by = |threads: &str| {
