@@ -137,7 +137,12 @@ pub(crate) fn scan(
             let counter = |sums| LeafCounter::new(sums, &table, threads_per_stream);
             scanner.leaves = leaves.clone().map(counter);
             scanner.is_cut = recording.is_cut;
-            let reader = StreamReader::without_dumps(stream, &table, threads_per_stream);
+            // Where one reading is all, the file is mapped for it.
+            let open = match &leaves {
+                Some(_) => StreamReader::mapped_without_dumps,
+                None => StreamReader::without_dumps,
+            };
+            let reader = open(stream, &table, threads_per_stream);
             let again = stream.leaving_out_dumps(&table, kept_dump_bytes);
             done.push((index, scanner.run(reader, again, progress)));
         }
