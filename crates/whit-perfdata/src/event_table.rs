@@ -20,6 +20,7 @@ pub struct EventTable {
     ids_at_end: bool,
     /// The event of samples with the id of another recorder's event.
     shared: Option<usize>,
+    user_stack_bytes: u32,
 }
 
 /// Software events that the kernel counts at their place in its code, in a loop over the events of all recorders
@@ -53,12 +54,14 @@ impl EventTable {
         let agreed = layouts.iter().all(|layout| layout.id_offset() == id_offset);
         let ids_at_end =
             layouts.iter().all(|layout| layout.sample_type.contains(SampleType::IDENTIFIER));
+        let stack_bytes = events.iter().map(|event| event.attr.sample_stack_user_bytes);
         EventTable {
             layouts,
             by_id: by_id.into_iter().collect(),
             id_offset: id_offset.filter(|_| agreed),
             ids_at_end,
             shared: only(events, shares_samples),
+            user_stack_bytes: stack_bytes.max().unwrap_or(0),
         }
     }
 
@@ -80,6 +83,11 @@ impl EventTable {
     /// Whether samples of any event have dumps of user stacks.
     pub fn has_user_stacks(&self) -> bool {
         self.layouts.iter().any(SampleLayout::has_user_stack)
+    }
+
+    /// Bytes of the user stack that samples may have at most.
+    pub(crate) fn user_stack_bytes(&self) -> u32 {
+        self.user_stack_bytes
     }
 
     /// The event of a sample. A recording of one event needs no ids. An unknown id belongs to the only software event

@@ -65,6 +65,7 @@ pub mod packed;
 pub mod reader;
 pub mod record;
 pub mod sample;
+pub mod sample_head;
 pub mod stream;
 pub mod tracing_data;
 pub mod unwound;

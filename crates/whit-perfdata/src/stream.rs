@@ -21,6 +21,7 @@ mod block;
 mod block_reader;
 mod dumps;
 mod inflate;
+mod mapping;
 mod read_ahead;
 mod reader;
 mod run;

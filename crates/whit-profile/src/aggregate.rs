@@ -70,6 +70,14 @@ pub(crate) struct SampleFacts {
     pub(crate) space: Option<SpaceId>,
 }
 
+/// Everything about samples that are added up by their code alone, but that code. Rows of them name no command.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LeafFacts {
+    pub(crate) event: u32,
+    pub(crate) pid: Pid,
+    pub(crate) tid: Tid,
+}
+
 /// Sums over some of the samples.
 #[derive(Debug)]
 pub(crate) struct Aggregate {
@@ -167,6 +175,29 @@ impl Aggregate {
             self.last_time = Some(self.last_time.map_or(time, |last| last.max(time)));
         }
         node
+    }
+
+    /// Adds samples of a thread that were all taken in one place, the first and the last of them at these times. Gives
+    /// back their row.
+    pub(crate) fn add_leaf(
+        &mut self,
+        facts: &LeafFacts,
+        weight: Weight,
+        (first, last): (TimestampNs, TimestampNs),
+        place: CodePlace,
+    ) -> RowKey {
+        let place = self.places.intern(place);
+        let key = RowKey {
+            event: facts.event,
+            thread: self.threads.intern((facts.pid, facts.tid)),
+            comm: u32::MAX,
+            facets: NO_FACETS,
+            node: self.nodes.intern(PlaceNode { parent: NO_NODE, place }),
+        };
+        self.rows.entry(key).or_default().add(weight);
+        self.first_time = self.first_time.into_iter().chain([first]).min();
+        self.last_time = self.last_time.into_iter().chain([last]).max();
+        key
     }
 
     /// Keeps a sample that was added at `node`.

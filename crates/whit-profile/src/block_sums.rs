@@ -30,7 +30,7 @@ pub(crate) struct Chain {
 }
 
 /// Sums of periods by block and call chain.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct BlockSums {
     pub(crate) contexts: Interner<Context>,
     blocks: BTreeMap<u64, FxHashMap<Chain, u64>>,
@@ -38,6 +38,8 @@ pub(crate) struct BlockSums {
     shift: u32,
     weights: usize,
     max_weights: usize,
+    /// Blocks are longer than their number asks for.
+    is_crowded: bool,
 }
 
 impl Default for BlockSums {
@@ -48,6 +50,7 @@ impl Default for BlockSums {
             shift: FIRST_SHIFT,
             weights: 0,
             max_weights: MAX_WEIGHTS,
+            is_crowded: false,
         }
     }
 }
@@ -105,8 +108,28 @@ impl BlockSums {
             && self.blocks.len() > 1
             && (self.weights > self.max_weights || self.span() > MAX_BLOCKS)
         {
+            self.is_crowded |= self.weights > self.max_weights;
             self.join_pairs();
         }
+    }
+
+    /// Whether blocks became longer because of their weights.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.is_crowded
+    }
+
+    /// The weights of each node as those of another one in a context. Nodes without one are left out.
+    pub(crate) fn moved(self, nodes: &[Option<(Context, u32)>]) -> BlockSums {
+        let mut moved = BlockSums { shift: self.shift, ..BlockSums::default() };
+        for (block, sums) in self.blocks {
+            for (chain, period) in sums {
+                if let Some(Some((context, node))) = nodes.get(chain.node as usize) {
+                    let context = moved.contexts.intern(*context);
+                    moved.add_to(block, Chain { context, node: *node }, period);
+                }
+            }
+        }
+        moved
     }
 
     /// Blocks from the first to the last one, those without samples too.

@@ -372,7 +372,7 @@ fn unknown(address: Avma) -> CodePlace {
     CodePlace { dso: DsoIndex::UNKNOWN, place: address.0, kernel: false }
 }
 
-fn side_of(cpu_mode: u16) -> Side {
+pub(crate) fn side_of(cpu_mode: u16) -> Side {
     match cpu_mode {
         misc::KERNEL | misc::HYPERVISOR => Side::Kernel,
         misc::GUEST_KERNEL | misc::GUEST_USER => Side::Guest,

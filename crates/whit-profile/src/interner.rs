@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// Gives each distinct value a number.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Interner<T> {
     pub(crate) values: Vec<T>,
     by_value: FxHashMap<T, u32>,

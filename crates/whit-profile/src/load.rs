@@ -5,6 +5,7 @@ use crate::code::CodeFinder;
 use crate::deferred::ChainedBlock;
 use crate::error::LoadError;
 use crate::finish::finish;
+use crate::leaf_places::sums_of;
 use crate::model::Profile;
 use crate::options::LoadOptions;
 use crate::parallelism;
@@ -84,7 +85,13 @@ fn load_prepared(
         let losses = all_losses(recording, &mut prepared.scan.ring_losses);
         prepared.loss_windows = Losses::new(&losses).windows_of_all_threads().to_vec();
     }
-    let Found { sums, stops, phases } = second_pass(recording, options, &prepared, progress)?;
+    // A part that could not be read may be an error when it is read again.
+    let leaves = prepared.scan.leaves.take().filter(|_| !prepared.scan.has_failed());
+    let Found { sums, stops, phases } =
+        match leaves.and_then(|leaves| sums_of(leaves.finish()?, options, &prepared)) {
+            Some((sums, stops)) => Found { sums, stops, phases: PhaseTest::default() },
+            None => second_pass(recording, options, &prepared, progress)?,
+        };
     let mut profile = finish(recording, options, &prepared, sums, &stops);
     profile.warnings.extend(phases.warning());
     Ok((profile, prepared))

@@ -2,6 +2,8 @@
 
 use std::fmt;
 use whit_perfdata::attr::{Attr, AttrFlags, pmu_type};
+use whit_perfdata::feature::EventDesc;
+use whit_perfdata::reader::Recording;
 
 /// `PERF_COUNT_SW_CPU_CLOCK`, `PERF_COUNT_SW_TASK_CLOCK`.
 const CLOCKS: [u64; 2] = [0, 1];
@@ -51,6 +53,19 @@ impl Precision {
             Precision::Pmu(_) => Some("pmu"),
         }
     }
+}
+
+/// For each event, whether it is a clock.
+pub(crate) fn clocks(recording: &Recording) -> Vec<bool> {
+    let is_clock =
+        |event: &EventDesc| matches!(Precision::of(&event.attr, 0), Precision::Timer { .. });
+    recording.events.iter().map(is_clock).collect()
+}
+
+/// Whether a recording may have context switches beside samples of a clock, by its events.
+pub(crate) fn records_switches_and_clocks(recording: &Recording) -> bool {
+    let has_switches = |event: &EventDesc| event.attr.has(AttrFlags::CONTEXT_SWITCH);
+    recording.events.iter().any(has_switches) && clocks(recording).contains(&true)
 }
 
 impl fmt::Display for Precision {

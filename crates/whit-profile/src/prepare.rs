@@ -10,6 +10,7 @@ use crate::error::LoadError;
 use crate::facets::{WantedData, WantedTrace};
 use crate::kernel_load::KernelLoad;
 use crate::kernel_reference::kernel_reference;
+use crate::leaf_sums::LeafSums;
 use crate::loss_window::LossWindow;
 use crate::machine::RecordedMachine;
 use crate::options::LoadOptions;
@@ -134,7 +135,8 @@ pub(crate) fn prepare_with(
     let first_seen =
         options.parallelism.map(|of| FirstSeen::new(recording, of == ParallelismOf::Cgroup));
     let kept_dump_bytes = if options.leaves { 0 } else { KEPT_DUMP_BYTES };
-    let wanted = ScanWanted { block_times, first_seen, census, kept_dump_bytes };
+    let leaves = LeafSums::new(recording, options);
+    let wanted = ScanWanted { block_times, first_seen, census, leaves, kept_dump_bytes };
     let mut scan = scan(recording, &events, wanted, bounds, progress)?;
     scan.warnings.extend(defect);
     let history = std::mem::take(&mut scan.budget).finish();

@@ -183,6 +183,19 @@ impl ProcessModel {
         epochs.get(after.saturating_sub(1))
     }
 
+    /// The states of a process's address space at these times and between them.
+    pub(crate) fn spaces_between(
+        &self,
+        pid: Pid,
+        first: TimestampNs,
+        last: TimestampNs,
+    ) -> &[Epoch] {
+        let epochs = self.processes.get(&pid).map_or(&[][..], |process| &process.epochs);
+        let behind = |time| epochs.partition_point(|epoch| epoch.from <= time);
+        let from = behind(first).saturating_sub(1);
+        epochs.get(from..behind(last).max(from + 1)).unwrap_or_default()
+    }
+
     fn comm_change(&self, pid: Pid, tid: Tid, time: TimestampNs) -> Option<&CommChange> {
         let changes = self.comms.get(&(pid, tid))?;
         let after = changes.partition_point(|change| change.from <= time);

@@ -14,8 +14,9 @@ use crate::parallelism::level::Parallelism;
 use crate::place_names::PlaceNames;
 use crate::prepare::Prepared;
 use crate::process::{Epoch, SpaceId};
+use crate::sample_period::period_of;
 use crate::stops::StopCounts;
-use whit_perfdata::attr::{Attr, AttrFlags};
+use whit_perfdata::attr::Attr;
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{RawRecord, misc};
 use whit_perfdata::sample::{BranchEntry, Sample};
@@ -95,13 +96,6 @@ impl<'r> ParsedSample<'r> {
         parsed.parse_into(prepared, record, block)?;
         Ok(parsed)
     }
-}
-
-/// The count that a sample stands for: its own, or that of its event.
-#[inline]
-fn period_of(attr: &Attr, sample: &Sample<'_>) -> u64 {
-    let is_fixed = !attr.has(AttrFlags::FREQ);
-    sample.period.unwrap_or(if is_fixed { attr.sample_period_or_freq } else { 1 })
 }
 
 /// Where the addresses of a sample's call chain stand.

@@ -9,6 +9,8 @@ use crate::counts::{Skipped, TypeCounts};
 use crate::cut_maps::CutMaps;
 use crate::deferred::{AwaitedChains, defers};
 use crate::error::LoadError;
+use crate::leaf_sums::LeafSums;
+use crate::leaf_thread::LeafCounter;
 use crate::loss_window::RingLoss;
 use crate::parallelism::first_seen::FirstSeen;
 use crate::progress::Progress;
@@ -25,7 +27,7 @@ use whit_perfdata::deferred::DeferredChain;
 use whit_perfdata::event_table::EventTable;
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{MappedFileId, Mmap, RawRecord, SideBand, misc, record_type};
-use whit_perfdata::stream::{BlockInfo, RecordCounts, Stream, StreamReader};
+use whit_perfdata::stream::{BlockInfo, RecordCounts, Stream, StreamError, StreamReader};
 use whit_types::{FileId, TimestampNs};
 
 /// Sums of the losses that LOST and LOST_SAMPLES records report.
@@ -64,9 +66,20 @@ pub(crate) struct Scan {
     pub(crate) first_seen: Option<FirstSeen>,
     /// The threads, CPUs and cgroups of records, where they were asked for.
     pub(crate) census: Option<Census>,
+    /// The samples by the code that was executing, where nothing else is wanted of them.
+    pub(crate) leaves: Option<LeafSums>,
     /// The settings by which a budget was kept.
     pub(crate) budget: HistoryBuilder,
     pub(crate) warnings: Vec<Warning>,
+}
+
+impl Scan {
+    /// Whether the operating system refused a read.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.warnings.iter().any(|warning| {
+            matches!(warning, Warning::Stream(error) if matches!(**error, StreamError::Io { .. }))
+        })
+    }
 }
 
 /// The parts of the first pass that only some reports need.
@@ -76,6 +89,8 @@ pub(crate) struct ScanWanted {
     /// Filled where it is there.
     pub(crate) first_seen: Option<FirstSeen>,
     pub(crate) census: bool,
+    /// Filled where it is there.
+    pub(crate) leaves: Option<LeafSums>,
     /// How much of each stack dump the second pass reads at once.
     pub(crate) kept_dump_bytes: usize,
 }
@@ -89,7 +104,7 @@ pub(crate) fn scan(
     (threads, max_stack): (usize, usize),
     progress: &Progress<'_>,
 ) -> Result<Scan, LoadError> {
-    let ScanWanted { block_times, first_seen, census, kept_dump_bytes } = wanted;
+    let ScanWanted { block_times, first_seen, census, leaves, kept_dump_bytes } = wanted;
     let table = Arc::new(events.clone());
     let next = std::sync::atomic::AtomicUsize::new(0);
     let workers = threads.min(recording.streams.len()).max(1);
@@ -119,8 +134,15 @@ pub(crate) fn scan(
             scanner.first_seen.clone_from(&first_seen);
             scanner.awaited_chains = awaited_chains();
             scanner.census = census.then(Census::default);
+            let counter = |sums| LeafCounter::new(sums, &table, threads_per_stream);
+            scanner.leaves = leaves.clone().map(counter);
             scanner.is_cut = recording.is_cut;
-            let reader = StreamReader::without_dumps(stream, &table, threads_per_stream);
+            // Where one reading is all, the file is mapped for it.
+            let open = match &leaves {
+                Some(_) => StreamReader::mapped_without_dumps,
+                None => StreamReader::without_dumps,
+            };
+            let reader = open(stream, &table, threads_per_stream);
             let again = stream.leaving_out_dumps(&table, kept_dump_bytes);
             done.push((index, scanner.run(reader, again, progress)));
         }
@@ -154,6 +176,7 @@ fn merge(parts: impl Iterator<Item = StreamScan>, events: usize) -> Scan {
         recorded_cpus: RecordedCpus::Only(FxHashSet::default()),
         first_seen: None,
         census: None,
+        leaves: None,
         budget: HistoryBuilder::default(),
         warnings: Vec::new(),
     };
@@ -185,6 +208,10 @@ fn merge(parts: impl Iterator<Item = StreamScan>, events: usize) -> Scan {
         }
         if let Some(census) = part.census {
             scan.census.get_or_insert_default().merge(census);
+        }
+        match (&mut scan.leaves, part.leaves) {
+            (Some(all), Some(new)) => all.merge(new),
+            (all, new) => *all = all.take().or(new),
         }
         match (&mut scan.awaited_chains, part.awaited_chains) {
             (Some(all), Some(new)) => all.add(new),
@@ -220,6 +247,7 @@ struct StreamScan {
     first_seen: Option<FirstSeen>,
     awaited_chains: Option<AwaitedChains>,
     census: Option<Census>,
+    leaves: Option<LeafSums>,
     budget: HistoryBuilder,
     warnings: Vec<Warning>,
 }
@@ -249,6 +277,7 @@ struct StreamScanner<'e> {
     first_seen: Option<FirstSeen>,
     awaited_chains: Option<AwaitedChains>,
     census: Option<Census>,
+    leaves: Option<LeafCounter>,
     budget: HistoryBuilder,
     is_first_stream: bool,
     /// The end of the recording is missing, wherever that is.
@@ -287,6 +316,7 @@ impl<'e> StreamScanner<'e> {
             first_seen: None,
             awaited_chains: None,
             census: None,
+            leaves: None,
             budget: HistoryBuilder::default(),
             is_first_stream,
             is_cut: false,
@@ -305,7 +335,12 @@ impl<'e> StreamScanner<'e> {
         let mut consumed = 0;
         loop {
             match reader.next_block(&mut block) {
-                Ok(Some(info)) => self.scan_block(info, &block),
+                Ok(Some(info)) => {
+                    self.scan_block(info, &block);
+                    if let Some(leaves) = &mut self.leaves {
+                        block = leaves.add(block);
+                    }
+                }
                 Ok(None) => break,
                 Err(error) => {
                     self.loss.truncated_bytes += error.lost_bytes();
@@ -349,6 +384,7 @@ impl<'e> StreamScanner<'e> {
             first_seen: self.first_seen,
             awaited_chains: self.awaited_chains,
             census: self.census,
+            leaves: self.leaves.and_then(LeafCounter::finish),
             budget: self.budget,
             warnings: self.warnings,
         }

@@ -7,11 +7,10 @@
 //! A recording can have a thousand times more switches than samples of clocks. So a switch is decoded only where such a
 //! sample stands beside it.
 
-use crate::precision::Precision;
+use crate::precision::{clocks, records_switches_and_clocks};
 use crate::prepare::Prepared;
 use crate::sample_sums::ParsedSample;
 use crate::switches::PhaseTest;
-use whit_perfdata::attr::AttrFlags;
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{RawRecord, misc, record_type};
 use whit_perfdata::sample::SampleId;
@@ -40,15 +39,9 @@ impl<'a> StepWatch<'a> {
     pub(crate) fn new(recording: &Recording, prepared: &'a Prepared) -> Option<StepWatch<'a>> {
         let counts = &prepared.scan.counts;
         let switches = counts.of(record_type::SWITCH) + counts.of(record_type::SWITCH_CPU_WIDE);
-        let is_recorded = recording.events.iter().any(|e| e.attr.has(AttrFlags::CONTEXT_SWITCH));
-        let is_clock: Vec<bool> = recording
-            .events
-            .iter()
-            .map(|event| matches!(Precision::of(&event.attr, 0), Precision::Timer { .. }))
-            .collect();
-        (is_recorded && switches > 0 && is_clock.contains(&true)).then(|| StepWatch {
+        (switches > 0 && records_switches_and_clocks(recording)).then(|| StepWatch {
             prepared,
-            is_clock,
+            is_clock: clocks(recording),
             last_in: None,
             run: None,
             test: PhaseTest::default(),

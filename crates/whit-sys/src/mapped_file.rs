@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::path::Path;
 
 use memmap2::{Advice, Mmap, UncheckedAdvice};
@@ -48,6 +48,20 @@ impl MappedFile {
         // SAFETY: nothing is ever written through the mapping, so that its bytes are those of the file before and after.
         unsafe { map.unchecked_advise(UncheckedAdvice::DontNeed) }
     }
+
+    /// Has a part of the file in memory, so that looking at it waits for nothing. Where the file does not give it (a disk
+    /// fails, or the file was cut), and on kernels before 5.14, this is an error and no signal.
+    pub fn populate(&self, range: Range<usize>) -> io::Result<()> {
+        let Some(map) = &self.map else { return Ok(()) };
+        map.advise_range(Advice::PopulateRead, range.start, range.len())
+    }
+
+    /// Takes the pages of a part out of this process's memory, as [`forget_pages`](Self::forget_pages) does.
+    pub fn forget(&self, range: Range<usize>) -> io::Result<()> {
+        let Some(map) = &self.map else { return Ok(()) };
+        // SAFETY: nothing is ever written through the mapping, so that its bytes are those of the file before and after.
+        unsafe { map.unchecked_advise_range(UncheckedAdvice::DontNeed, range.start, range.len()) }
+    }
 }
 
 impl Deref for MappedFile {
@@ -77,5 +91,18 @@ mod tests {
         let map = MappedFile::map(&file).unwrap();
         map.advise_sequential().unwrap();
         assert_eq!(&map[..], b"PERFILE2");
+    }
+
+    #[test]
+    fn parts_come_and_go_and_those_of_a_cut_file_are_errors() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&[7; 1 << 20]).unwrap();
+        let map = MappedFile::map(&file).unwrap();
+        map.populate(5000..1 << 20).unwrap();
+        map.forget(0..1 << 19).unwrap();
+        assert_eq!(map.iter().map(|byte| u64::from(*byte)).sum::<u64>(), 7 << 20);
+        file.set_len(1 << 19).unwrap();
+        map.populate(0..1 << 19).unwrap();
+        assert!(map.populate(1 << 19..1 << 20).is_err());
     }
 }

@@ -10,6 +10,7 @@
 //! in a row than it gives pieces one by one.
 
 use super::block::Block;
+use super::mapping::Mapping;
 use super::source::is_special;
 use super::{Stream, StreamError};
 use crate::event_table::EventTable;
@@ -40,6 +41,9 @@ const SPAN_SLACK_BYTES: usize = 128;
 /// Bytes that the kernel is asked for ahead, where they come from a disk.
 const AHEAD_BYTES: u64 = 8 << 20;
 
+/// Where dumps are larger than this, reading the few bytes between them costs less than mapping all of their pages.
+const MAX_MAPPED_DUMP_BYTES: u32 = 8 << 10;
+
 /// How a stream leaves out dumps.
 #[derive(Debug)]
 pub(crate) struct Dumps {
@@ -51,6 +55,8 @@ pub(crate) struct Dumps {
     /// The part of the file that the kernel was asked for last.
     asked: Mutex<Range<u64>>,
     failure: Mutex<Option<StreamError>>,
+    /// Where the bytes come from a mapping, as far as they are in memory.
+    mapping: Option<Mapping>,
 }
 
 impl Stream {
@@ -58,15 +64,31 @@ impl Stream {
     /// of large stack dumps where that is worth the while. Compressed and packed records are read
     /// whole.
     pub fn leaving_out_dumps(&self, events: &Arc<EventTable>, kept_bytes: usize) -> Stream {
+        let dumps = self.dumps_left_out(events, kept_bytes);
+        Stream { dumps: dumps.map(Arc::new), ..self.clone() }
+    }
+
+    /// The same without the dumps, for one reading from front to back. It maps the file where that is faster.
+    pub(super) fn mapped_without_dumps(&self, events: &Arc<EventTable>) -> Stream {
+        let mut dumps = self.dumps_left_out(events, 0);
+        if let Some(dumps) = &mut dumps
+            && events.user_stack_bytes() <= MAX_MAPPED_DUMP_BYTES
+        {
+            dumps.mapping = Mapping::new(&self.file);
+        }
+        Stream { dumps: dumps.map(Arc::new), ..self.clone() }
+    }
+
+    fn dumps_left_out(&self, events: &Arc<EventTable>, kept_bytes: usize) -> Option<Dumps> {
         let is_worthwhile = self.unpacker.is_none() && events.has_user_stacks();
-        let dumps = is_worthwhile.then(|| Dumps {
+        is_worthwhile.then(|| Dumps {
             events: events.clone(),
             kept_bytes,
             span: AtomicUsize::new(FIRST_PIECE_BYTES),
             asked: Mutex::default(),
             failure: Mutex::default(),
-        });
-        Stream { dumps: dumps.map(Arc::new), ..self.clone() }
+            mapping: None,
+        })
     }
 
     /// Reads the records of a part of the file that holds whole ones.
@@ -160,6 +182,8 @@ struct Pieces<'a> {
     gap_end: Option<usize>,
     /// The bytes come from a disk.
     waits: bool,
+    /// All bytes, where they are in this process's memory.
+    mapped: Option<&'a [u8]>,
 }
 
 impl<'a> Pieces<'a> {
@@ -174,7 +198,10 @@ impl<'a> Pieces<'a> {
         // Only what grows is zeroed: `out` is reused from block to block.
         out.resize(len, 0);
         let piece = dumps.span.load(Ordering::Relaxed);
-        Pieces { stream, dumps, offset, out, gaps, filled: 0, piece, gap_end: None, waits: false }
+        let mapping = dumps.mapping.as_ref();
+        let mapped = mapping.and_then(|mapping| mapping.part(&stream.file, offset, len));
+        let (filled, gap_end, waits) = (0, None, false);
+        Pieces { stream, dumps, offset, out, gaps, filled, piece, gap_end, waits, mapped }
     }
 
     /// Reads whole records up to the last one that fits; where none fits or one makes no sense, all.
@@ -235,7 +262,9 @@ impl<'a> Pieces<'a> {
             let to = end.max(self.filled + self.piece).min(self.out.len());
             let offset = self.offset + self.filled as u64;
             let piece = &mut self.out[self.filled..to];
-            if self.waits {
+            if let Some(bytes) = self.mapped.and_then(|bytes| bytes.get(self.filled..to)) {
+                piece.copy_from_slice(bytes);
+            } else if self.waits {
                 self.stream.file.read_exact_at(piece, offset)?;
             } else {
                 self.waits = read_piece(&self.stream.file, self.dumps, piece, offset)?;

@@ -65,6 +65,15 @@ impl StreamReader {
         StreamReader::as_it_leaves_out(stream.leaving_out_dumps(events, 0), threads)
     }
 
+    /// The same, from the start to the end of the stream alone. The file may be mapped meanwhile.
+    pub fn mapped_without_dumps(
+        stream: &Stream,
+        events: &Arc<EventTable>,
+        threads: usize,
+    ) -> StreamReader {
+        StreamReader::as_it_leaves_out(stream.mapped_without_dumps(events), threads)
+    }
+
     fn as_it_leaves_out(mut stream: Stream, threads: usize) -> StreamReader {
         let unpacker = stream.unpacker.take();
         StreamReader {

@@ -277,7 +277,37 @@ impl Source {
             return Ok(false);
         }
         self.used = 0;
-        self.stream.read_records(self.offset, len, &mut self.window)?;
+        let read = self.stream.read_records(self.offset, len, &mut self.window);
+        // Where it failed, the window has bytes of another place.
+        read.inspect_err(|_| self.window.clear())?;
         Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::StreamReader;
+    use super::*;
+    use crate::encode::push_record;
+    use std::io::Write;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_read_that_fails_gives_no_records_of_another_place() {
+        let mut records = Vec::new();
+        while records.len() < 4 * BLOCK_SIZE_BYTES {
+            push_record(&mut records, record_type::SAMPLE, 0, &[7; 56]);
+        }
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&records).unwrap();
+        let (path, end) = (std::path::Path::new("cut").into(), records.len() as u64);
+        let shared = Arc::new(file.try_clone().unwrap());
+        let stream = Stream { file: shared, path, start: 0, end, unpacker: None, dumps: None };
+        let (mut reader, mut block) = (StreamReader::new(stream), Vec::new());
+        assert!(reader.next_block(&mut block).unwrap().is_some());
+        file.set_len(1000).unwrap();
+        let offset = block.len() as u64;
+        let error = reader.next_block(&mut block).unwrap_err();
+        assert!(matches!(error, StreamError::Io { offset: at, .. } if at == offset), "{error}");
     }
 }
