@@ -1,6 +1,6 @@
 // The selectors and the legend.
 
-import { button, el } from './dom.js';
+import { button, el, replaceKeepingFocus } from './dom.js';
 import { formatCount, formatPercent, plural } from './format.js';
 import { shortenName } from './names.js';
 import { KINDS, MAX_COLOURED_BINARIES, binaryColour, cssColour, kindColour } from './colors.js';
@@ -106,11 +106,12 @@ export function renderLegend(container, model, { colour, theme, muted, toggle })
     const share = model.total > 0 ? formatPercent(weight / model.total) : '';
     const entry = button('', () => toggle(category), {
       class: 'legend-entry',
+      'data-key': String(category),
       'aria-pressed': String(!muted.has(category)),
       title: `${title === '' ? label : title}: ${share} of the samples are in this code itself. Click to fade it in or out.`,
     });
     entry.append(swatch, label, el('small', {}, share));
     return entry;
   });
-  container.replaceChildren(...entries);
+  replaceKeepingFocus(container, entries);
 }

@@ -1,7 +1,7 @@
 // The states of each thread over time: running, preempted or waiting. A row for each thread, on a
 // canvas as large as the visible part.
 
-import { button, el } from './dom.js';
+import { button, el, replaceKeepingFocus } from './dom.js';
 import { formatCount, formatDuration } from './format.js';
 import { shortenThread } from './names.js';
 import { axisSteps } from './stripdata.js';
@@ -93,14 +93,15 @@ export function renderActivities(container, paint, timeline, { hidden, toggle })
     whole.prepend(swatch);
     return whole;
   };
-  container.replaceChildren(
+  replaceKeepingFocus(container, [
     ...entries.map(([text, colour]) => entry(colour, el('span', {}, ` ${lower(text)} `))),
     ...[...kinds].map(([{ id, label: text }, colour]) => entry(colour, button(lower(text), () => toggle(id), {
       class: 'legend-entry',
+      'data-key': id,
       'aria-pressed': String(!hidden.has(id)),
       title: 'Click to leave these waits out of the table of the longest waits, or to show them again.',
     }))),
-  );
+  ]);
 }
 
 export class Timeline {

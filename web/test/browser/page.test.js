@@ -196,6 +196,18 @@ test('colours by kind and by binary; the legend fades them', () => open('server'
   assert.equal((await pixelsOf(page, '#flame canvas'))[faded] ?? 0, 0, 'another colouring begins afresh');
 }));
 
+test('the legend keeps the keyboard where it is', () => open('server', '', async (page) => {
+  const entry = page.locator('#legend .legend-entry:has-text("Kernel") >> nth=0');
+  await entry.focus();
+  for (const pressed of ['false', 'true']) {
+    await page.keyboard.press('Space');
+    assert.equal(await entry.getAttribute('aria-pressed'), pressed);
+    assert.match(await page.evaluate(() => document.activeElement.textContent), /^Kernel/);
+  }
+  await page.keyboard.press('Tab');
+  assert.ok(await page.evaluate(() => document.activeElement.matches('#legend .legend-entry')), 'the next entry follows');
+}));
+
 test('light and dark: the system\'s, or chosen and kept', () => open('server', '', async (page) => {
   const theme = () => page.evaluate(() => document.documentElement.dataset.theme);
   assert.equal(await theme(), 'dark');

@@ -68,6 +68,16 @@ test('the time line tells what is under the pointer', () => open('waits', '', as
   assert.match(await textOf(page, '#timeline-range'), /0 ns to 110 ms; intervals shorter than 64.0 µs are joined: a page holds 23/);
 }));
 
+test('the legend of waits keeps the keyboard where it is', () => open('waits', '', async (page) => {
+  const entry = page.locator('#switch-legend .legend-entry');
+  await entry.focus();
+  for (const pressed of ['false', 'true']) {
+    await page.keyboard.press('Enter');
+    assert.equal(await entry.getAttribute('aria-pressed'), pressed);
+    assert.equal(await page.evaluate(() => document.activeElement.textContent), 'wait: lock');
+  }
+}));
+
 test('a part of the time is drawn larger', () => open('waits', '', async (page) => {
   await page.mouse.move(...await point(page, 1, 0.5));
   await page.mouse.down();
