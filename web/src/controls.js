@@ -28,6 +28,23 @@ function fillSelect(select, all, options, chosen) {
   select.disabled = known.length === 0 || (all === null && known.length < 2);
 }
 
+/** Fills a selector with groups of choices, each up to a bound; the chosen one is always listed.
+ *  @param {HTMLSelectElement} select
+ *  @param {{ label: string, options: { value: string, text: string }[] }[]} groups
+ *  @param {string} chosen */
+export function fillGroups(select, groups, chosen) {
+  const option = ({ value, text }) => el('option', { value }, text);
+  const filled = groups.filter(({ options }) => options.length > 0).map(({ label, options }) => {
+    const listed = options.filter(({ value }, index) => index < MAX_OPTIONS || value === chosen);
+    const left = options.length - listed.length;
+    const more = left > 0 ? el('option', { disabled: true }, `… ${formatCount(left)} more with fewer samples`) : null;
+    return el('optgroup', { label }, ...listed.map(option), more);
+  });
+  select.replaceChildren(...filled);
+  select.value = chosen;
+  select.disabled = groups.reduce((sum, { options }) => sum + options.length, 0) < 2;
+}
+
 /** Fills a selector whose choices never change.
  *  @param {HTMLSelectElement} select
  *  @param {{ value: string, text: string }[]} options */

@@ -42,6 +42,8 @@ export interface State {
   sort: 'self' | 'total' | 'name' | 'binary';
   ascending: boolean;
   filter: string;
+  /** The thread or CPU of the stack chart; empty for the heaviest thread. */
+  lane: string;
 }
 
 export interface PageEvent {
@@ -182,6 +184,45 @@ export interface LaidOut {
   layout: Layout;
 }
 
+/** A thread or a CPU whose stacks stand in the stack chart. */
+export interface Lane {
+  id: string;
+  name: string;
+  pid: number;
+  tid: number;
+  /** One more than the number of a CPU, -1 for threads. */
+  cpu: number;
+  weight: number;
+  /** The page's threads with these ids. */
+  threads: number[];
+}
+
+/** Samples of a lane in order of time. */
+export interface LaneSamples {
+  timeNs: Float64Array;
+  node: Int32Array;
+  thread: Int32Array;
+  samples: Float64Array;
+  period: Float64Array;
+}
+
+/** Pieces of time with a node of the tree each, in order. */
+export interface Slices {
+  from: Float64Array;
+  to: Float64Array;
+  node: Int32Array;
+  samples: Float64Array;
+  period: Float64Array;
+}
+
+/** Boxes of a stack chart: positions and weights are nanoseconds. */
+export interface ChartGraph extends LaidOut {
+  /** The node of the tree that each box shows. */
+  treeNode: Int32Array;
+  /** The deepest row that has all of its boxes. */
+  deepest: number;
+}
+
 /** The choice of samples: an event, and masks of threads and commands or null for all. */
 export interface SampleChoice {
   event: number;
@@ -258,6 +299,7 @@ export interface PageElements {
   comm: HTMLSelectElement;
   root: HTMLSelectElement;
   'strip-by': HTMLSelectElement;
+  'chart-lane': HTMLSelectElement;
   'code-function': HTMLSelectElement;
   'code-hottest': HTMLButtonElement;
   search: HTMLInputElement;

@@ -34,7 +34,7 @@ test('the tree opens from either end', () => open('waits', '#waits=tree', async 
 }));
 
 test('digits open the tabs from left to right', async () => {
-  for (const [name, views] of [['waits', 6], ['server', 6], ['large', 5]]) {
+  for (const [name, views] of [['waits', 7], ['server', 7], ['large', 6]]) {
     await open(name, '', async (page) => {
       const tabs = page.locator('[data-view]:visible');
       assert.equal(await tabs.count(), views);
