@@ -278,6 +278,7 @@ export class App {
       open: (fn) => this.go({ view: 'sandwich', fn, callers: [], callees: [] }),
       code: this.code === null ? null : (fn) => this.#openCode(fn),
       copy: (text, done) => this.#copy(text, done),
+      notice: (text) => this.notice.show(text),
       transform: (transform) => this.#transform(transform),
     });
   }

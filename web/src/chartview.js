@@ -1,12 +1,12 @@
 // The view of the stack chart: its lane, its boxes on the axis of time, pointer and keys.
 
 import { ChartAxis, drawLosses } from './chartaxis.js';
-import { cssColour, KINDS } from './colors.js';
+import { boxText, boxTip } from './charttip.js';
 import { fillGroups } from './controls.js';
 import { byId, el } from './dom.js';
 import { FlameGraph } from './flame.js';
-import { formatCount, formatDuration, formatMoment, formatPercent, formatPeriod, plural } from './format.js';
-import { boxFunction, chosenLane, laneChart, lanesOf, rowsOfGroups, timelineLanes } from './lanes.js';
+import { formatCount, formatDuration, formatPercent } from './format.js';
+import { boxFunction, chosenLane, laneChart, laneSlices, lanesOf, rowsOfGroups, timelineLanes } from './lanes.js';
 import { Tooltip } from './popups.js';
 import { RangeDrag } from './rangedrag.js';
 import { MAX_CHART_BOXES } from './stackchart.js';
@@ -14,23 +14,26 @@ import { DEFAULT_STATE } from './state.js';
 import { rangeByKey, withinSpan } from './strip.js';
 import { spanTip } from './timeline.js';
 import { TRANSFORM_KEYS, transformItems } from './transformbar.js';
-import { functionOf, isInlined, pathTo } from './tree.js';
+import { functionOf, pathTo } from './tree.js';
 
-/** @import { ChartGraph, Lane, State, TimelineData, TimeRange } from './types.d.ts' */
+/** @import { ChartGraph, Lane, LaneEntries, LaneSlices, State, TimelineData, TimeRange } from './types.d.ts' */
 
 /** A key with Shift moves the range by this part of its length. */
 const KEY_WAY = 0.1;
 const LOSS_ALPHA = 0.16;
-/** Moments of the time in view that words tell apart. */
-const MOMENTS = 1000;
+/** Samples of a server reach beyond a range by this part of it, so that boxes do at its ends. */
+const BEYOND = 0.05;
 
 export class ChartView {
   /** @type {{ key: string, lanes: { threads: Lane[], cpus: Lane[] } } | null} */
   held = null;
-  /** @type {{ key: string, chart: ChartGraph & { distanceNs: number } } | null} The boxes of all of the time. */
+  /** @type {{ key: string, sliced: LaneSlices, chart: ChartGraph & { distanceNs: number } } | null} Those of all of the time. */
   whole = null;
   /** @type {{ key: string, chart: ChartGraph & { distanceNs: number } } | null} Those of a range, where all are too many. */
   part = null;
+  /** @type {{ key: string, entries: LaneEntries } | null} The samples of a range, from the page's server. */
+  exact = null;
+  wanted = '';
   /** @type {(ChartGraph & { distanceNs: number }) | null} */
   chart = null;
   /** @type {Lane | null} */
@@ -38,8 +41,8 @@ export class ChartView {
   /** @type {State} */
   state = DEFAULT_STATE;
 
-  /** `on` has go(change), wheel(event, ns), menu(fn, items, x, y), open(fn), code(fn) or null, copy(text, done) and
-   *  transform(transform).
+  /** `on` has go(change), wheel(event, ns), menu(fn, items, x, y), open(fn), code(fn) or null, copy(text, done),
+   *  transform(transform) and notice(text).
    *  @param {any} model
    *  @param {TimelineData | null} timeline
    *  @param {any} on */
@@ -51,7 +54,7 @@ export class ChartView {
     this.drawing = undefined;
     this.places = timelineLanes(timeline);
     this.scroller = byId('chart');
-    this.tip = new Tooltip((what) => (what.span === undefined ? this.#boxTip(what.box)
+    this.tip = new Tooltip((what) => (what.span === undefined ? boxTip(model, this.#shown(), what.box, this.#window(), this.drawing.paint)
       : spanTip(/** @type {TimelineData} */ (timeline), what.span)));
     const wheel = (event) => on.wheel(event, this.#nsAt(event.clientX)) && event.preventDefault();
     // Before the graph, which takes all arrows.
@@ -63,7 +66,7 @@ export class ChartView {
       hover: (box, event) => this.#hover(box < 0 ? null : { box }, event),
       menu: (box, x, y) => this.#menu(box, x, y),
       current: (box) => {
-        byId('status').textContent = this.#boxText(box);
+        byId('status').textContent = boxText(model, this.#shown(), box, this.#window());
       },
       key: (event, box) => this.#key(event, box),
     });
@@ -138,6 +141,9 @@ export class ChartView {
       },
     });
     this.#drawAxis();
+    if (!live) {
+      this.#load(this.lane);
+    }
   }
 
   #lanes() {
@@ -166,31 +172,94 @@ export class ChartView {
   #charted(lane, live) {
     const { model, timeline, places, state } = this;
     const key = JSON.stringify([model.filterKey, model.root, state.transforms, lane.id]);
+    const exact = this.#exactOf(lane);
+    if (exact !== null && !live) {
+      return this.#partChart(`${key} ${this.exact?.key}`, () => laneSlices(model, lane, { timeline, places, exact }));
+    }
     if (this.whole?.key !== key) {
-      this.whole = { key, chart: laneChart(model, lane, { timeline, places, range: null }) };
+      const sliced = laneSlices(model, lane, { timeline, places });
+      this.whole = { key, sliced, chart: laneChart(model, sliced, null) };
     }
-    if (!this.whole.chart.graph.cut || live || state.range === null) {
-      return this.whole.chart;
-    }
-    const partKey = `${key} ${state.range}`;
-    if (this.part?.key !== partKey) {
-      this.part = { key: partKey, chart: laneChart(model, lane, { timeline, places, range: state.range }) };
+    const { sliced, chart } = this.whole;
+    return !chart.graph.cut || live || state.range === null ? chart : this.#partChart(`${key} ${state.range}`, () => sliced);
+  }
+
+  /** The boxes of the range alone.
+   *  @param {string} key
+   *  @param {() => LaneSlices} slices */
+  #partChart(key, slices) {
+    if (this.part?.key !== key) {
+      this.part = { key, chart: laneChart(this.model, slices(), this.state.range) };
     }
     return this.part.chart;
+  }
+
+  /** Names the samples that the page's server has of a lane in the range. */
+  #exactKey(lane) {
+    return `${lane.id} ${this.state.range}`;
+  }
+
+  /** The server's samples of the lane, where they are there and whole.
+   *  @param {Lane} lane
+   *  @returns {LaneEntries | null} */
+  #exactOf(lane) {
+    const { exact, model } = this;
+    const isOwn = exact?.key === this.#exactKey(lane) && model.allRows === model.profile.rows;
+    return exact !== null && isOwn && !exact.entries.isCut ? exact.entries : null;
+  }
+
+  /** Asks the page's server, if it has one, for the samples of the lane; draws again when they are there.
+   *  @param {Lane} lane */
+  async #load(lane) {
+    const key = this.#exactKey(lane);
+    const { source, allMoments: { spanNs } } = this.model;
+    if (lane.threads.length !== 1 || this.exact?.key === key || this.wanted === key) {
+      return;
+    }
+    this.wanted = key;
+    const [from, to] = this.#window();
+    const beyond = (to - from) * BEYOND;
+    try {
+      const entries = await source.lane(lane.threads[0], [Math.max(0, from - beyond), Math.min(spanNs + 1, to + beyond)]);
+      // The reader may have gone on.
+      if (this.wanted !== key || entries === null) {
+        return;
+      }
+      if (this.state.view === 'chart') {
+        this.exact = { key, entries };
+        this.show(this.state, this.drawing, false);
+      } else {
+        this.wanted = '';
+      }
+    } catch (error) {
+      this.on.notice(`whit serve gives no samples, so times are those of buckets: ${error instanceof Error ? error.message : error}`);
+    }
   }
 
   /** Bounds that the chart met, and how exact its times are.
    *  @param {Lane} lane
    *  @param {ChartGraph} chart */
-  #note(lane, { graph, deepest }) {
+  #note(lane, { deepest, stepNs }) {
     const { model: { allMoments: moments, tree }, state } = this;
     const notes = [];
     if (state.lane !== '' && state.lane !== lane.id) {
       notes.push(`${state.lane} has no samples here: the heaviest thread is shown`);
     }
-    if (graph.cut || tree.cut) {
-      notes.push(graph.cut ? `frames below row ${formatCount(deepest)} are left out: a chart has ${formatCount(MAX_CHART_BOXES)} boxes; choose a shorter range`
-        : 'deepest frames left out');
+    const bound = `a chart has ${formatCount(MAX_CHART_BOXES)} boxes; choose a shorter range`;
+    if (stepNs > 0) {
+      notes.push(`each step of ${formatDuration(stepNs)} shows the stack with most of it: ${bound}`);
+    }
+    if (deepest < Infinity) {
+      notes.push(`frames below row ${formatCount(deepest)} are left out: ${bound}`);
+    }
+    if (tree.cut) {
+      notes.push('deepest frames left out');
+    }
+    if (this.#exactOf(lane) !== null && moments.sliceNs === null) {
+      return notes.join('; ');
+    }
+    if (this.exact?.key === this.#exactKey(lane) && this.exact.entries.isCut) {
+      notes.push(`more than ${formatCount(this.exact.entries.row.length)} samples: choose a shorter range for their own times`);
     }
     if (moments.sliceNs !== null) {
       notes.push(`samples are joined in steps of ${formatDuration(moments.bucketNs)}: their order within is not known`);
@@ -308,35 +377,5 @@ export class ChartView {
       event.stopPropagation();
       actions[event.key]();
     }
-  }
-
-  // ---- words
-
-  #times(box) {
-    const { layout, weight } = this.#shown();
-    const [from, to] = this.#window();
-    return `${formatDuration(weight[box])} from ${formatMoment(layout.x[box], Math.min(weight[box] / 10, (to - from) / MOMENTS))}`;
-  }
-
-  #boxText(box) {
-    const { graph } = this.#shown();
-    return `${this.model.nodeName(graph, box)}: ${this.#times(box)}, ${plural(graph.totalSamples[box], 'sample')}`;
-  }
-
-  #boxTip(box) {
-    const { model } = this;
-    const { graph, distanceNs } = this.#shown();
-    const key = graph.key[box];
-    const kind = KINDS[model.kindOf(key)];
-    const badge = el('span', { class: 'badge' }, isInlined(key) ? 'inlined' : kind.label.toLowerCase());
-    badge.style.background = cssColour(kind[this.drawing.paint.gap === '#ffffff' ? 'light' : 'dark']);
-    const samples = graph.totalSamples[box];
-    const period = graph.totalPeriod[box] > 0 ? ` · ${formatPeriod(model.event.name, graph.totalPeriod[box])}` : '';
-    return [
-      el('div', { class: 'tip-name' }, model.nodeName(graph, box)),
-      el('div', { class: 'tip-code' }, badge, ` ${model.functionDso(functionOf(key)).path}`),
-      el('div', { class: 'tip-shares' }, el('b', {}, formatDuration(this.#shown().weight[box])), ` ${this.#times(box).replace(/^.*? from/, 'from')}`),
-      ...(samples > 0 ? [el('div', {}, `${plural(samples, 'sample')}${period}; one stands for ${formatDuration(distanceNs)}`)] : []),
-    ];
   }
 }

@@ -2,12 +2,12 @@
 // document.
 
 import { isClockEvent, isWallEvent } from './format.js';
-import { chartGraph, joinSlices, laneSamples, sampleSlices, usualDistance } from './stackchart.js';
+import { chartGraph, joinSlices, laneSamples, sampleSlices, usualDistance, usualGap } from './stackchart.js';
 import { ACTIVITIES, spanAt, wokenAt } from './switches.js';
 import { functionOf, rowFilter } from './tree.js';
 import { waitPart } from './waittree.js';
 
-/** @import { ChartGraph, Lane, Rows, Slices, TimeRange, TimelineData } from './types.d.ts' */
+/** @import { ChartGraph, Lane, LaneEntries, LaneSamples, LaneSlices, Rows, Slices, TimeRange, TimelineData } from './types.d.ts' */
 
 const RUN_QUEUE_FRAME = '[run queue]';
 /** Activities in which a thread has a CPU, wholly or in parts. */
@@ -137,12 +137,33 @@ function waitSlices(model, lane, timeline, place, beginNs) {
   };
 }
 
-/** The boxes of a lane over all of the time, or in a range of it; `distanceNs` is the sampling period.
+/** Samples with their own times, as far as they are shown; time order is that of the entries.
+ *  @param {LaneEntries} entries
+ *  @param {Uint8Array} shown
+ *  @param {Int32Array} rowNode
+ *  @param {Int32Array} rowThread
+ *  @returns {LaneSamples} */
+function exactSamples({ timeNs, row, samples, period }, shown, rowNode, rowThread) {
+  /** @type {number[]} */
+  const kept = [];
+  row.forEach((own, i) => shown[own] === 1 && kept.push(i));
+  /** @param {Float64Array} column */
+  const pick = (column) => Float64Array.from(kept, (i) => column[i]);
+  return {
+    timeNs: pick(timeNs),
+    node: Int32Array.from(kept, (i) => rowNode[row[i]]),
+    thread: Int32Array.from(kept, (i) => rowThread[row[i]]),
+    samples: pick(samples),
+    period: pick(period),
+  };
+}
+
+/** The slices of a lane over all of the time; `exact` has the samples of a range in place of the moments.
  *  @param {any} model
  *  @param {Lane} lane
- *  @param {{ timeline: TimelineData | null, places: Map<string, number>, range: TimeRange | null }} from
- *  @returns {ChartGraph & { distanceNs: number }} */
-export function laneChart(model, lane, { timeline, places, range }) {
+ *  @param {{ timeline: TimelineData | null, places: Map<string, number>, exact?: LaneEntries | null }} from
+ *  @returns {LaneSlices} */
+export function laneSlices(model, lane, { timeline, places, exact = null }) {
   const { allRows: rows, allMoments: moments, tree, selection, profile } = model;
   const selected = rowFilter(rows, selection);
   const isWait = waitRows(model, rows);
@@ -151,24 +172,36 @@ export function laneChart(model, lane, { timeline, places, range }) {
   const shown = sampled.map((is, row) => (
     is === 1 && tree.rowNode[row] >= 0 && (lane.cpu >= 0 || own.has(rows.thread[row])) ? 1 : 0));
   const isClock = isClockEvent(model.event.name) && !isWallEvent(model.event.name);
+  const grainNs = exact === null ? moments.bucketNs : 1;
+  const samples = exact === null ? laneSamples(moments, shown, tree.rowNode, rows.thread, lane.cpu)
+    : exactSamples(exact, shown, tree.rowNode, rows.thread);
   const distanceNs = isClock ? model.event.period / Math.max(1, model.event.samples)
-    : moments.sliceNs ?? usualDistance(moments, sampled, rows.thread);
+    : moments.sliceNs ?? (exact === null ? usualDistance(moments, sampled, rows.thread) : usualGap(samples.timeNs));
   const beginNs = moments.waitsBeginNs ?? 0;
-  const samples = laneSamples(moments, shown, tree.rowNode, rows.thread, lane.cpu);
   const endNs = moments.spanNs + 1;
   const slices = sampleSlices(samples, {
-    periodOf: (i) => Math.max(moments.bucketNs, isClock ? samples.period[i] : distanceNs * samples.samples[i]),
+    periodOf: (i) => Math.max(grainNs, isClock ? samples.period[i] : distanceNs * samples.samples[i]),
     runOf: (thread, ns) => {
       const { pid, tid } = profile.threads[thread];
       const place = places.get(`${pid}.${tid}`);
-      return timeline === null || place === undefined ? null : runAround(timeline, place, ns - beginNs, moments.bucketNs, beginNs);
+      return timeline === null || place === undefined ? null : runAround(timeline, place, ns - beginNs, grainNs, beginNs);
     },
     endNs,
   });
   const place = places.get(lane.id);
   const all = timeline === null || place === undefined || lane.cpu >= 0 || !isWallEvent(model.event.name) ? slices
     : joinSlices(slices, waitSlices(model, lane, timeline, place, beginNs));
-  return { ...chartGraph(tree, range === null ? all : withinRange(all, range), endNs), distanceNs };
+  return { slices: all, distanceNs };
+}
+
+/** The boxes of a lane over all of the time, or in a range of it.
+ *  @param {any} model
+ *  @param {LaneSlices} lane
+ *  @param {TimeRange | null} range
+ *  @returns {ChartGraph & { distanceNs: number }} */
+export function laneChart({ tree, allMoments }, { slices, distanceNs }, range) {
+  const shown = range === null ? slices : withinRange(slices, range);
+  return { ...chartGraph(tree, shown, allMoments.spanNs + 1), distanceNs };
 }
 
 /** When a thread had its CPU around a moment that is known to a bucket, in the time of the strip; null where that is not

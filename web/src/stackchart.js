@@ -5,8 +5,10 @@ import { addUp } from './tree.js';
 
 /** @import { ChartGraph, LaneSamples, Layout, Moments, Slices, TimeRange, Tree } from './types.d.ts' */
 
-/** Boxes that a chart has at most; beyond, the deepest frames are left out. */
+/** Boxes that a chart has at most; beyond, slices are joined in steps, then the deepest frames are left out. */
 export const MAX_CHART_BOXES = 400_000;
+/** Steps of the time in view, where slices are joined: more than a screen has pixels. */
+const MAX_STEPS = 8192;
 /** Samples of one lane that are so many periods apart have a gap between them: one may have come late. */
 const MAX_PERIODS = 2;
 /** Distances between samples that the usual one is taken from at most. */
@@ -67,8 +69,25 @@ export function usualDistance(moments, shown, rowThread) {
       }
     }
   }
-  distances.sort((a, b) => a - b);
-  return distances[distances.length >> 1] ?? 0;
+  return median(distances);
+}
+
+/** @param {number[]} values */
+function median(values) {
+  values.sort((a, b) => a - b);
+  return values[values.length >> 1] ?? 0;
+}
+
+/** The usual distance between moments in order; 0 where there are fewer than two.
+ *  @param {Float64Array} timeNs */
+export function usualGap(timeNs) {
+  const every = Math.max(1, Math.floor(timeNs.length / MAX_DISTANCES));
+  /** @type {number[]} */
+  const gaps = [];
+  for (let i = 1; i < timeNs.length; i += every) {
+    gaps.push(timeNs[i] - timeNs[i - 1]);
+  }
+  return median(gaps);
 }
 
 /** The time that each sample stands for: until the next one of the lane, no longer than its thread kept its CPU, and no
@@ -239,6 +258,61 @@ function boxLayout(depth, x) {
   return { x, order, rowStart, height };
 }
 
+/** Joins the slices of each step of time: the step has the node with most of it. A step that is mostly empty is as long as
+ *  its slices.
+ *  @param {Slices} slices
+ *  @param {number} stepNs
+ *  @returns {Slices} */
+export function stepSlices(slices, stepNs) {
+  /** @type {number[][]} */
+  const steps = [];
+  /** @type {Map<number, number>} */
+  const byNode = new Map();
+  let [step, covered, samples, period] = [-1, 0, 0, 0];
+  const close = () => {
+    const [node] = [...byNode].reduce((most, own) => (own[1] > most[1] ? own : most), [0, 0]);
+    if (covered > 0) {
+      steps.push([step * stepNs, covered * 2 >= stepNs ? (step + 1) * stepNs : step * stepNs + covered, node, samples, period]);
+      [covered, samples, period] = [0, 0, 0];
+    }
+    byNode.clear();
+  };
+  for (let i = 0; i < slices.node.length; i++) {
+    [samples, period] = [samples + slices.samples[i], period + slices.period[i]];
+    for (let at = slices.from[i]; at < slices.to[i];) {
+      const own = Math.floor(at / stepNs);
+      if (own > step) {
+        const begun = at === slices.from[i] ? [slices.samples[i], slices.period[i]] : [0, 0];
+        [samples, period] = [samples - begun[0], period - begun[1]];
+        close();
+        [samples, period] = [samples + begun[0], period + begun[1]];
+        step = own;
+      }
+      const end = Math.max(at + 1e-3, Math.min(slices.to[i], (step + 1) * stepNs));
+      byNode.set(slices.node[i], (byNode.get(slices.node[i]) ?? 0) + end - at);
+      covered += end - at;
+      at = end;
+    }
+  }
+  close();
+  /** @param {number} column */
+  const numbers = (column) => Float64Array.from(steps, (own) => own[column]);
+  return { from: numbers(0), to: numbers(1), node: Int32Array.from(steps, ([, , node]) => node), samples: numbers(3), period: numbers(4) };
+}
+
+/** Boxes in steps of time, down to a depth if there are still too many.
+ *  @param {Tree} tree
+ *  @param {Slices} slices
+ *  @param {number} max */
+function coarseBoxes(tree, slices, max) {
+  const [begin, end] = [slices.from[0], slices.to[slices.to.length - 1]];
+  const stepNs = Math.max(1, (end - begin) / MAX_STEPS);
+  const joined = slices.node.length > MAX_STEPS ? stepSlices(slices, stepNs) : slices;
+  const boxes = growBoxes(tree, joined, Infinity, max);
+  const deepest = boxes === null ? depthWithin(tree, joined, max) : Infinity;
+  return { boxes: boxes ?? growBoxes(tree, joined, deepest, Infinity), deepest, stepNs: joined === slices ? 0 : stepNs };
+}
+
 /** The boxes of a lane, as a graph whose positions are nanoseconds. Box 0 stands for all of the time, `spanNs` long.
  *  @param {Tree} tree
  *  @param {Slices} slices
@@ -247,8 +321,7 @@ function boxLayout(depth, x) {
  *  @returns {ChartGraph} */
 export function chartGraph(tree, slices, spanNs, max = MAX_CHART_BOXES) {
   const whole = growBoxes(tree, slices, Infinity, max);
-  const deepest = whole === null ? depthWithin(tree, slices, max) : Infinity;
-  const boxes = whole ?? growBoxes(tree, slices, deepest, Infinity);
+  const { boxes, deepest, stepNs } = whole === null ? coarseBoxes(tree, slices, max) : { boxes: whole, deepest: Infinity, stepNs: 0 };
   if (boxes === null) {
     throw new Error('a chart without a bound has all of its boxes');
   }
@@ -268,5 +341,5 @@ export function chartGraph(tree, slices, spanNs, max = MAX_CHART_BOXES) {
     inTime: true,
     cut: whole === null,
   };
-  return { graph, weight, layout: boxLayout(depth, x), treeNode: Int32Array.from(boxes.treeNode), deepest };
+  return { graph, weight, layout: boxLayout(depth, x), treeNode: Int32Array.from(boxes.treeNode), deepest, stepNs };
 }

@@ -215,12 +215,20 @@ export interface Slices {
   period: Float64Array;
 }
 
+/** The slices of a lane, and its sampling period. */
+export interface LaneSlices {
+  slices: Slices;
+  distanceNs: number;
+}
+
 /** Boxes of a stack chart: positions and weights are nanoseconds. */
 export interface ChartGraph extends LaidOut {
   /** The node of the tree that each box shows. */
   treeNode: Int32Array;
   /** The deepest row that has all of its boxes. */
   deepest: number;
+  /** Steps of time whose slices are joined, or 0. */
+  stepNs: number;
 }
 
 /** The choice of samples: an event, and masks of threads and commands or null for all. */
@@ -289,6 +297,17 @@ export interface Source {
   origin(range: TimeRange | null): string;
   rowSums(moments: Moments, rowCount: number, range: TimeRange, buckets: TimeRange): RowSums;
   load(range: TimeRange | null): Promise<boolean>;
+  lane(thread: number, range: TimeRange): Promise<LaneEntries | null>;
+}
+
+/** Samples of a thread of the page with their own times. */
+export interface LaneEntries {
+  timeNs: Float64Array;
+  row: Int32Array;
+  samples: Float64Array;
+  period: Float64Array;
+  /** There are more than an answer has. */
+  isCut: boolean;
 }
 
 /** Elements of the template that are more than an HTMLElement. */

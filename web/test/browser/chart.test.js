@@ -67,6 +67,9 @@ test('the chart follows the strip, and the wheel in it moves both', () => open('
   await page.keyboard.press('ArrowRight');
   await untilText(page, '#strip-range', /^0 ns – 3\.00 s/);
   assert.notDeepEqual(await pixelsOf(page, '#chart canvas'), whole);
+  // At nine tenths of 3 s.
+  await page.mouse.move(...await at(page, 0.9, 1));
+  await untilText(page, TIP, /^start_thread[^]* from [12]\.\d+ s\n/);
   for (const where of ['#chart canvas', '#chart-axis canvas']) {
     const before = await textOf(page, '#strip-range');
     const box = await page.locator(where).boundingBox();

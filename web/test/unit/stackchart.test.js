@@ -4,11 +4,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { formatMoment } from '../../src/format.js';
-import { lanesOf, chosenLane, laneChart } from '../../src/lanes.js';
+import { chosenLane, laneChart, laneSlices, lanesOf } from '../../src/lanes.js';
 import { findInRow, nodeAt } from '../../src/layout.js';
 import { Model } from '../../src/model.js';
 import { DEFAULT_STATE } from '../../src/state.js';
-import { chartGraph, joinSlices, sampleSlices, usualDistance } from '../../src/stackchart.js';
+import { chartGraph, joinSlices, sampleSlices, stepSlices, usualDistance } from '../../src/stackchart.js';
 import { profileOf, random } from './profiles.js';
 
 /** Samples of one lane: [time, node, count, thread]. */
@@ -93,6 +93,22 @@ test('where there are too many boxes, the deepest are left out, and no time is',
   assert.ok(!chart(list, 60).graph.cut);
 });
 
+test('where there are more boxes than pixels, steps of time have the stack with most of them', () => {
+  const list = Array.from({ length: 30_000 }, (_, i) => [10 * i, 10 * i + (i % 2 === 0 ? 10 : 9), i % 3 === 0 ? 4 : 2 + (i % 2)]);
+  const made = chart(list, 20_000);
+  assert.ok(made.graph.cut && made.stepNs > 36 && made.stepNs < 37, `${made.stepNs}`);
+  assert.equal(made.deepest, Infinity);
+  assert.equal(made.graph.totalSamples[0], 30_000);
+  assert.ok(made.graph.count > 4_000 && made.graph.count <= 20_000, `${made.graph.count}`);
+  const steps = stepSlices({
+    from: Float64Array.of(0, 40, 130, 260), to: Float64Array.of(40, 120, 150, 410), node: Int32Array.of(1, 2, 3, 4),
+    samples: Float64Array.of(1, 2, 3, 4), period: new Float64Array(4),
+  }, 100);
+  const column = (name) => [...steps[name]].map((value) => Math.round(value));
+  assert.deepEqual([column('from'), column('to'), column('node'), column('samples')],
+    [[0, 100, 200, 300, 400], [100, 140, 240, 400, 410], [2, 2, 4, 4, 4], [3, 3, 4, 0, 0]]);
+});
+
 /** A profile with moments of random samples. */
 function randomProfile(seed) {
   const below = random(seed);
@@ -123,7 +139,7 @@ test('every sample of a lane is in exactly one stack of boxes, and boxes lie wit
     const lanes = lanesOf(model);
     let samples = 0;
     for (const lane of [...lanes.threads, ...lanes.cpus]) {
-      const { graph, layout, weight } = laneChart(model, lane, { timeline: null, places: new Map(), range: null });
+      const { graph, layout, weight } = laneChart(model, laneSlices(model, lane, { timeline: null, places: new Map() }), null);
       samples += lane.cpu < 0 ? graph.totalSamples[0] : 0;
       for (let box = 1; box < graph.count; box++) {
         const above = graph.parent[box];
