@@ -631,6 +631,7 @@ export class App {
       binary: (node) => model.functionDso(functionOf(graph.key[node])).name,
       format: (weight) => this.#formatWeight(weight),
       colour: (node) => this.#fill(graph.key[node]),
+      chosen: (node) => functionOf(graph.key[node]) === state.fn,
     });
   }
 

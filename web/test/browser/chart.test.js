@@ -118,6 +118,8 @@ test('a box tells its name, length and samples; a click chooses its function in 
   assert.match(page.url(), /fn=\d+/);
   await page.click('[data-view=functions]');
   assert.match(await page.locator('#function-table [aria-current=true]').innerText(), /kv::Worker::event_loop/);
+  await page.click('[data-view=tree]');
+  assert.match(await page.locator('#call-tree [aria-current=true]').first().innerText(), /kv::Worker::event_loop/);
   await page.click('[data-view=sandwich]');
   assert.match(await textOf(page, '#center'), /^kv::Worker::event_loop/);
   await page.click('[data-view=graph]');
