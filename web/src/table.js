@@ -66,7 +66,8 @@ export class FunctionTable {
     }
     this.element.setAttribute('aria-rowcount', String(this.rows.length + 1));
     this.body.style.height = `${this.rows.length * TABLE_ROW_PX}px`;
-    this.scroller.scrollTop = Math.max(0, (this.current + 1) * TABLE_ROW_PX + HEAD_PX - this.scroller.clientHeight);
+    const room = this.scroller.clientHeight - HEAD_PX - TABLE_ROW_PX;
+    this.scroller.scrollTop = this.current * TABLE_ROW_PX > room ? this.current * TABLE_ROW_PX - room / 2 : 0;
     this.#render();
     return this.rows.length;
   }
