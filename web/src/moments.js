@@ -145,7 +145,7 @@ export function rowsByCpu(rows, moments) {
 }
 
 /** Calls `take` with each step of buckets [from, to) that has a bucket, and where its entries begin and end. `stepOf` is the
- *  step of a bucket, and never falls: steps have many buckets, of which most are not asked for.
+ *  step of a bucket, and never falls. A step has many buckets, and few of them are asked for.
  *  @param {Moments} moments
  *  @param {TimeRange} range
  *  @param {(bucket: number) => number} stepOf

@@ -109,7 +109,7 @@ export function sampleSlices(lane, { periodOf, runOf, endNs }) {
     }
     const run = isOneThread ? runOf(lane.thread[i], time) : null;
     // The first sample of a run says best what ran before it.
-    const back = run !== null && time - run[0] <= limit ? run[0] : time;
+    const back = run !== null && time - run[0] <= MAX_PERIODS * limit ? run[0] : time;
     const begin = Math.max(last, back);
     const horizon = Math.min(next < node.length ? timeNs[next] : Infinity, run === null ? Infinity : Math.max(time, run[1]));
     const end = Math.max(begin, Math.min(endNs, horizon - time <= MAX_PERIODS * limit ? horizon : Math.min(horizon, time + limit)));
