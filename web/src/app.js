@@ -4,7 +4,7 @@ import { button, buttons, byId, choiceButton, copyText, el, press } from './dom.
 import {
   formatCount, formatDuration, formatHalf, formatPercent, formatPeriod, isClockEvent, isWallEvent, plural,
 } from './format.js';
-import { MAX_COLOURED_BINARIES, binaryColour, cssColour, themePaint, vary } from './colors.js';
+import { MAX_COLOURED_BINARIES, binaryColour, cssColour, lossColour, themePaint, vary } from './colors.js';
 import { MAX_INVERTED_NODES } from './invert.js';
 import { MAX_TIME_NODES } from './timeorder.js';
 import { MAX_GROUPED_NODES, findPath, functionOf, isInlined, pathTo } from './tree.js';
@@ -15,10 +15,9 @@ import { Model } from './model.js';
 import { FlameGraph } from './flame.js';
 import { Menu, Notice, Tooltip } from './popups.js';
 import { FunctionTable } from './table.js';
-import { decodeSwitches, hiddenClasses } from './switches.js';
-import { LongestWaits } from './longest.js';
-import { SwitchTable } from './switchtable.js';
-import { Timeline, renderActivities, spanTip } from './timeline.js';
+import { decodeSwitches } from './switches.js';
+import { WaitsView } from './waitsview.js';
+import { ChartView } from './chartview.js';
 import { renderRecording, renderStrip, shellLine } from './facts.js';
 import { CallTree } from './calltree.js';
 import { codeEvent, codeFor, decodeCode, hottestCode, noCodeReason } from './code.js';
@@ -40,7 +39,7 @@ const WHEEL_RESTS_MS = 150;
 /** Intervals are computed when nothing changed for so long. */
 const INTERVALS_AFTER_MS = 120;
 /** A change of one of these adds a step to the browser's history. */
-const HISTORY = ['event', 'pid', 'tid', 'comm', 'view', 'stacks', 'zoom', 'fn', 'callers', 'callees', 'range', 'root', 'order', 'transforms'];
+const HISTORY = ['event', 'pid', 'tid', 'comm', 'lane', 'view', 'stacks', 'zoom', 'fn', 'callers', 'callees', 'range', 'root', 'order', 'transforms'];
 
 const MAX_CRUMB_CHARACTERS = 36;
 
@@ -51,21 +50,6 @@ function cutText(graph, model) {
   }
   return graph.inTime ? `later samples left out after ${formatCount(MAX_TIME_NODES)} frames: choose a shorter range`
     : `deepest callers left out: ${formatCount(MAX_INVERTED_NODES)} nodes`;
-}
-
-/** How the call tree of waits counts in a selection, in words. */
-function waitTreeNote(range, grainNs, foldedNs) {
-  const parts = [];
-  if (range !== null) {
-    parts.push('a wait counts where a part of it lies in the range; its time is that part');
-    if (grainNs > 0) {
-      parts.push(`waits within joined intervals, shorter than ${formatDuration(grainNs)}, are left out`);
-    }
-  }
-  if (foldedNs > 0) {
-    parts.push(`${formatDuration(foldedNs)} of light call stacks is left out`);
-  }
-  return parts.join('; ');
 }
 
 /** Colours of the series; the joined ones are grey. */
@@ -99,14 +83,10 @@ export class App {
   compareTip = ABSENT;
   /** @type {CodeView} */
   codeView = ABSENT;
-  /** @type {SwitchTable} */
-  switchTable = ABSENT;
-  /** @type {LongestWaits} */
-  longest = ABSENT;
-  /** @type {Timeline} */
-  timeline = ABSENT;
-  /** @type {Tooltip} */
-  spanTip = ABSENT;
+  /** @type {WaitsView} */
+  waits = ABSENT;
+  /** @type {ChartView} */
+  chart = ABSENT;
   /** @type {Strip | undefined} */
   strip;
 
@@ -157,7 +137,9 @@ export class App {
     });
     this.#addCompare();
     this.#addCode();
-    this.#addSwitches();
+    this.waits = this.switches === null ? ABSENT
+      : new WaitsView(this.switches, model, { go: (change) => this.go(change), wheel: (event, ns) => this.#wheel(event, ns) });
+    this.#addChart();
     this.#addStrip();
     renderStrip(profile, { losses: byId('losses'), cost: byId('cost'), warnings: byId('warnings') });
     renderRecording(profile, byId('view-recording'));
@@ -283,42 +265,22 @@ export class App {
     this.go({ view: 'source', fn });
   }
 
-  #addSwitches() {
-    const { switches } = this;
-    if (switches === null) {
+  #addChart() {
+    const { model } = this;
+    if (model.moments === null) {
       return;
     }
-    choiceButton('view=switches').hidden = false;
-    byId('switch-facts').replaceChildren(...switches.facts.map((fact) => el('p', {}, fact)));
-    this.switchTable = new SwitchTable(byId('switch-table'));
-    this.spanTip = new Tooltip((index) => spanTip(switches.timeline, index));
-    this.longest = new LongestWaits(byId('longest-waits'), switches.timeline, {
-      choose: (span) => {
-        this.timeline.choose(span);
-        byId('status').textContent = span < 0 ? '' : spanTip(switches.timeline, span).map(({ textContent }) => textContent).join('; ');
-      },
-      range: (from, to) => (this.model.moments === null ? this.timeline.zoom(from, to)
-        : this.go({ range: [from, to].map((ns) => Math.round(ns + this.#waitsBegin())) })),
+    choiceButton('view=chart').hidden = false;
+    this.chart = new ChartView(model, this.switches?.timeline ?? null, {
+      go: (change) => this.go(change),
+      wheel: (event, ns) => this.#wheel(event, ns),
+      menu: (fn, items, x, y) => this.#functionMenu(fn, items, x, y),
+      open: (fn) => this.go({ view: 'sandwich', fn, callers: [], callees: [] }),
+      code: this.code === null ? null : (fn) => this.#openCode(fn),
+      copy: (text, done) => this.#copy(text, done),
+      notice: (text) => this.notice.show(text),
+      transform: (transform) => this.#transform(transform),
     });
-    this.timeline = new Timeline(byId('timeline'), switches.timeline, {
-      choose: (span) => this.longest.mark(span),
-      hover: (index, event) => {
-        if (index < 0) {
-          this.spanTip.hide();
-        } else {
-          this.spanTip.show(index, index, event.clientX, event.clientY);
-        }
-      },
-      range: (text) => {
-        byId('timeline-range').textContent = text;
-      },
-      wheel: (event, ns) => this.model.moments !== null && this.#wheel(event, ns + this.#waitsBegin()),
-      // The strip's range is that of all views.
-      select: this.model.moments === null ? null : (range) => this.go({
-        range: range === null ? null : range.map((ns) => Math.round(ns + this.#waitsBegin())),
-      }),
-    });
-    byId('timeline-whole').addEventListener('click', () => this.timeline.whole());
   }
 
   // ---- state
@@ -326,7 +288,7 @@ export class App {
   /** The state of the address; some views need data that not all pages have. */
   #decode() {
     const state = decodeState(location.hash, this.defaults);
-    const isMissing = { switches: this.switches === null, source: this.code === null, compare: this.compare === null };
+    const isMissing = { chart: this.model.moments === null, switches: this.switches === null, source: this.code === null, compare: this.compare === null };
     return isMissing[state.view] ? { ...state, view: 'graph' } : state;
   }
 
@@ -498,7 +460,7 @@ export class App {
       this.#renderTransforms();
     }
     this.#renderSearch();
-    for (const view of ['compare', 'graph', 'tree', 'functions', 'sandwich', 'source', 'switches', 'recording']) {
+    for (const view of ['compare', 'graph', 'chart', 'tree', 'functions', 'sandwich', 'source', 'switches', 'recording']) {
       byId(`view-${view}`).hidden = view !== state.view;
     }
     const show = {
@@ -508,7 +470,8 @@ export class App {
       functions: () => this.#renderFunctions(),
       sandwich: () => this.#renderSandwich(animate),
       source: () => this.#renderCode(),
-      switches: () => this.#renderSwitches(),
+      chart: () => this.#renderChart(live),
+      switches: () => this.waits.show(state, this.theme.name),
       recording: () => {},
     };
     show[state.view]();
@@ -563,52 +526,11 @@ export class App {
     byId('code-problem').hidden = notes.length === 0;
   }
 
-  #renderSwitches() {
-    const { switches } = this;
-    if (switches === null) {
-      return;
+  #renderChart(live) {
+    if (!live) {
+      this.#renderLegend(byId('chart-legend'));
     }
-    const paint = themePaint(this.theme.name);
-    const hidden = new Set(this.state.without.split(',').filter((kind) => kind !== ''));
-    renderActivities(byId('switch-legend'), paint, switches.timeline, {
-      hidden,
-      toggle: (kind) => {
-        const kinds = hidden.has(kind) ? [...hidden].filter((other) => other !== kind) : [...hidden, kind];
-        this.go({ without: kinds.sort().join(',') });
-      },
-    });
-    const { pid, tid, comm, range } = this.state;
-    const matches = (id) => (pid === null || id.pid === pid) && (tid === null || id.tid === tid) && (comm === null || id.comm === comm);
-    const { ids, spanNs } = switches.timeline;
-    const within = this.model.moments === null ? null
-      : range === null ? [0, Math.max(1, spanNs)] : range.map((ns) => ns - this.#waitsBegin());
-    const threads = Uint8Array.from(ids, (id) => (matches(id) ? 1 : 0));
-    const isTree = this.state.waits === 'tree';
-    byId('longest-waits').hidden = isTree;
-    byId('longest-count').hidden = isTree;
-    byId('switch-table').hidden = !isTree;
-    byId('switch-directions').hidden = !isTree;
-    byId('tree-note').textContent = '';
-    if (isTree) {
-      this.#renderWaitTree(switches, threads, within ?? [0, Math.max(1, spanNs)]);
-    } else {
-      this.longest.show(threads, within ?? [0, Math.max(1, spanNs)], hiddenClasses(switches.timeline, hidden));
-    }
-    this.timeline.show(paint, threads, within);
-  }
-
-  /** Sums over everything come with the page; those of a selection are made here. */
-  #renderWaitTree(switches, threads, within) {
-    const { state: { pid, tid, comm, direction }, model } = this;
-    const isWhole = [pid, tid, comm, model.range].every((choice) => choice === null);
-    const tree = isWhole ? null : model.waitTree(switches.timeline, threads, within, direction);
-    this.switchTable.show(tree ?? switches.trees[direction], direction);
-    byId('tree-note').textContent = tree === null ? '' : waitTreeNote(model.range, switches.timeline.grainNs, tree.foldedNs);
-  }
-
-  /** Beginning of the waits' time line in the time of the strip. */
-  #waitsBegin() {
-    return this.model.moments?.waitsBeginNs ?? 0;
+    this.chart.show(this.state, { ...this.#colouring(), lossColour: lossColour(this.theme.name) }, live);
   }
 
   #renderTitle() {
@@ -658,21 +580,20 @@ export class App {
     byId('matched').title = invalid ? this.found.error : '';
   }
 
-  #drawing(laidOut, zoom, up, { base = 0, nothing = '' } = {}) {
+  /** Colours of frames, and marks of those that the search finds. */
+  #colouring() {
     const { found, model } = this;
     const matches = found === null || found.error !== '' ? null : found.functions;
     return {
-      ...laidOut,
-      zoom,
-      up,
-      base,
-      nothing,
       paint: themePaint(this.theme.name),
       fill: (key) => this.#fill(key),
-      name: (node) => model.nodeName(laidOut.graph, node),
       match: matches === null ? null : (key) => matches[functionOf(key)] === 1,
       muted: (key) => this.muted.has(model.category(key, this.state.colour)),
     };
+  }
+
+  #drawing(laidOut, zoom, up, { base = 0, nothing = '' } = {}) {
+    return { ...laidOut, ...this.#colouring(), zoom, up, base, nothing, name: (node) => this.model.nodeName(laidOut.graph, node) };
   }
 
   #renderGraph(animate, live) {
@@ -688,9 +609,10 @@ export class App {
     }
     if (!live) {
       this.#renderBreadcrumb(laidOut.graph, zoom);
-      this.#renderLegend();
+      this.#renderLegend(byId('legend'));
     }
-    this.graphs.graph.show(this.#drawing(laidOut, zoom, state.shape === 'flame'), { animate });
+    const chosen = state.fn === null ? undefined : (key) => functionOf(key) === state.fn;
+    this.graphs.graph.show({ ...this.#drawing(laidOut, zoom, state.shape === 'flame'), chosen }, { animate });
     const isCut = laidOut.graph.cut || model.tree.cut;
     byId('cut').hidden = !isCut;
     byId('cut').textContent = isCut ? cutText(laidOut.graph, model) : '';
@@ -709,6 +631,7 @@ export class App {
       binary: (node) => model.functionDso(functionOf(graph.key[node])).name,
       format: (weight) => this.#formatWeight(weight),
       colour: (node) => this.#fill(graph.key[node]),
+      chosen: (node) => functionOf(graph.key[node]) === state.fn,
     });
   }
 
@@ -769,9 +692,9 @@ export class App {
     byId('reset').disabled = zoom === 0 && this.found === null && this.muted.size === 0;
   }
 
-  #renderLegend() {
+  #renderLegend(container) {
     const { state, muted } = this;
-    renderLegend(byId('legend'), this.model, {
+    renderLegend(container, this.model, {
       colour: state.colour,
       theme: this.theme.name,
       muted,
@@ -798,7 +721,7 @@ export class App {
       byId('filter').value = state.filter;
     }
     const { sort, ascending, filter } = state;
-    const shown = this.table.show(rows, { sort, ascending, filter, format: (weight) => this.#formatWeight(weight) });
+    const shown = this.table.show(rows, { sort, ascending, filter, format: (weight) => this.#formatWeight(weight), chosen: state.fn });
     byId('function-count').textContent = shown === rows.length
       ? plural(rows.length, 'function') : `${formatCount(shown)} of ${plural(rows.length, 'function')}`;
   }
@@ -1001,7 +924,7 @@ export class App {
     const series = data.labels.map((label, rank) => ({ label, colour: cssColour(seriesColour(rank, data, this.theme.name)) }));
     strip.show({
       ...data, series, range: state.range, mode: state.strip, paint: themePaint(this.theme.name),
-      heatColour: this.theme.name === 'dark' ? '#ff9166' : '#b5451b', lossColour: this.theme.name === 'dark' ? '#ff8f87' : '#a81c1c',
+      heatColour: this.theme.name === 'dark' ? '#ff9166' : '#b5451b', lossColour: lossColour(this.theme.name),
     });
     renderSeries(byId('strip-legend'), state.strip === 'area' ? series : []);
     this.#renderRange();

@@ -95,7 +95,7 @@ export class CallTree {
   }
 
   /** Shows a graph: `data` has graph, layout, weight, self (or null), total, name(node), binary(node), format(weight),
-   *  colour(node), kind (opened rows are kept for the same kind). */
+   *  colour(node), chosen(node), kind (opened rows are kept for the same kind). */
   show(data) {
     const isNew = this.data === undefined || this.data.kind !== data.kind;
     this.data = data;
@@ -146,7 +146,7 @@ export class CallTree {
   }
 
   #row({ node, path, isOpen, hasChildren }, index) {
-    const { graph, weight, self, total, name, binary, format, colour } = this.data;
+    const { graph, weight, self, total, name, binary, format, colour, chosen } = this.data;
     const cell = (id, value) => el(
       'div',
       { role: 'gridcell', class: `cell ${id}` },
@@ -169,7 +169,8 @@ export class CallTree {
       'div',
       {
         role: 'row',
-        class: `table-row tree-grid${index === this.current ? ' current' : ''}`,
+        class: `table-row tree-grid${index === this.current ? ' current' : ''}${chosen(node) ? ' chosen' : ''}`,
+        'aria-current': chosen(node) ? 'true' : null,
         'aria-level': String(graph.depth[node]),
         'aria-expanded': hasChildren ? String(isOpen) : null,
         'data-path': path,

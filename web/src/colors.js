@@ -56,6 +56,12 @@ export function themePaint(theme) {
   return THEMES[theme];
 }
 
+/** The colour that marks losses in time.
+ *  @param {Theme} theme */
+export function lossColour(theme) {
+  return theme === 'dark' ? '#ff8f87' : '#a81c1c';
+}
+
 /** @param {string} name */
 function hashName(name) {
   let hash = 2166136261;

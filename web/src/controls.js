@@ -1,6 +1,6 @@
 // The selectors and the legend.
 
-import { button, el } from './dom.js';
+import { button, el, replaceKeepingFocus } from './dom.js';
 import { formatCount, formatPercent, plural } from './format.js';
 import { shortenName } from './names.js';
 import { KINDS, MAX_COLOURED_BINARIES, binaryColour, cssColour, kindColour } from './colors.js';
@@ -26,6 +26,23 @@ function fillSelect(select, all, options, chosen) {
   }
   select.value = chosen;
   select.disabled = known.length === 0 || (all === null && known.length < 2);
+}
+
+/** Fills a selector with groups of choices, each up to a bound; the chosen one is always listed.
+ *  @param {HTMLSelectElement} select
+ *  @param {{ label: string, options: { value: string, text: string }[] }[]} groups
+ *  @param {string} chosen */
+export function fillGroups(select, groups, chosen) {
+  const option = ({ value, text }) => el('option', { value }, text);
+  const filled = groups.filter(({ options }) => options.length > 0).map(({ label, options }) => {
+    const listed = options.filter(({ value }, index) => index < MAX_OPTIONS || value === chosen);
+    const left = options.length - listed.length;
+    const more = left > 0 ? el('option', { disabled: true }, `… ${formatCount(left)} more with fewer samples`) : null;
+    return el('optgroup', { label }, ...listed.map(option), more);
+  });
+  select.replaceChildren(...filled);
+  select.value = chosen;
+  select.disabled = groups.reduce((sum, { options }) => sum + options.length, 0) < 2;
 }
 
 /** Fills a selector whose choices never change.
@@ -106,11 +123,12 @@ export function renderLegend(container, model, { colour, theme, muted, toggle })
     const share = model.total > 0 ? formatPercent(weight / model.total) : '';
     const entry = button('', () => toggle(category), {
       class: 'legend-entry',
+      'data-key': String(category),
       'aria-pressed': String(!muted.has(category)),
       title: `${title === '' ? label : title}: ${share} of the samples are in this code itself. Click to fade it in or out.`,
     });
     entry.append(swatch, label, el('small', {}, share));
     return entry;
   });
-  container.replaceChildren(...entries);
+  replaceKeepingFocus(container, entries);
 }

@@ -58,6 +58,20 @@ export function context2d(canvas) {
   return context;
 }
 
+/** Replaces all children. The keyboard's focus goes over to the new child with the same `data-key`.
+ *  @param {HTMLElement} container
+ *  @param {HTMLElement[]} children */
+export function replaceKeepingFocus(container, children) {
+  const focused = document.activeElement;
+  const key = focused instanceof HTMLElement && container.contains(focused) ? focused.dataset.key : undefined;
+  container.replaceChildren(...children);
+  const next = [...container.children].find((child) => (
+    key !== undefined && child instanceof HTMLElement && child.dataset.key === key));
+  if (next instanceof HTMLElement) {
+    next.focus({ preventScroll: true });
+  }
+}
+
 /** Marks one of several buttons as the chosen one. */
 export function press(buttons, chosen) {
   for (const [id, pressed] of Object.entries(buttons)) {

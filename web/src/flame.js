@@ -28,7 +28,7 @@ export class FlameGraph {
   viewHeight = 0;
 
   /** `scroller` is the element that scrolls; `on` has zoom(node), hover(node, event), menu(node,
-   *  x, y), current(node), open(node), key(event). */
+   *  x, y), current(node), open(node), key(event); and pick(node), where a click does not zoom. */
   constructor(scroller, on) {
     this.scroller = scroller;
     this.on = on;
@@ -63,7 +63,7 @@ export class FlameGraph {
       const node = at(event);
       if (node >= 0) {
         this.setCurrent(node);
-        this.on.zoom(node);
+        (this.on.pick ?? this.on.zoom)(node);
       }
     });
     this.canvas.addEventListener('dblclick', (event) => at(event) > 0 && this.on.open(at(event)));
@@ -81,7 +81,8 @@ export class FlameGraph {
   /** Shows a graph. `data` has graph, layout, weight, zoom (node), up (roots at the bottom), paint
    *  (theme), fill(key), name(node), match(key) or null, muted(key), base (rows at the root that are
    *  left out), nothing (said where no row is left). Some graphs have fillNode(node) in place of fill, hatched(node),
-   *  outlined(key). */
+   *  outlined(key); `window` in place of the zoomed node's range; over(context, width, height), which draws on top.
+   *  `chosen(key)` outlines frames that are wide enough. */
   show(data, { animate = false } = {}) {
     const same = this.data !== null && this.data.graph === data.graph;
     const before = this.data === null ? null : this.#range();
@@ -90,6 +91,9 @@ export class FlameGraph {
     if (!same) {
       this.current = -1;
       this.hovered = -1;
+    }
+    if (data.window !== undefined && this.current >= 0) {
+      this.current = this.#inView(this.current);
     }
     const to = this.#target();
     const still = window.matchMedia('(prefers-reduced-motion: reduce)').matches;
@@ -105,8 +109,8 @@ export class FlameGraph {
   }
 
   #target() {
-    const { layout, weight, zoom } = this.data;
-    return [layout.x[zoom], layout.x[zoom] + weight[zoom]];
+    const { layout, weight, zoom, window: shown } = this.data;
+    return shown ?? [layout.x[zoom], layout.x[zoom] + weight[zoom]];
   }
 
   /** The range of weights in view at this moment. */
@@ -202,6 +206,7 @@ export class FlameGraph {
     const labels = [];
     wide.forEach(({ node, left, right, row }) => this.#paintFrame(node, left, right, topOf(row), labels));
     this.#paintLabels(labels);
+    this.data.over?.(context, this.width, this.viewHeight);
     if (this.#rows() <= this.data.base) {
       this.#paintNothing();
     }
@@ -313,7 +318,7 @@ export class FlameGraph {
   /** Hatches a frame, and outlines it, where the data ask for that. */
   #paintMarks(node, left, width, top) {
     const { context } = this;
-    const { graph, paint, hatched, outlined } = this.data;
+    const { graph, paint, hatched, outlined, chosen } = this.data;
     const isWide = width > 2;
     if (hatched?.(node) && graph.key[node] >= 0 && isWide) {
       context.save();
@@ -331,7 +336,8 @@ export class FlameGraph {
       context.stroke();
       context.restore();
     }
-    if (outlined && graph.key[node] >= 0 && outlined(graph.key[node])) {
+    const key = graph.key[node];
+    if (key >= 0 && (outlined?.(key) || (width >= MIN_WIDE_PX && chosen?.(key)))) {
       context.strokeStyle = paint.text;
       context.lineWidth = 2;
       context.strokeRect(left + 1, top + 1, Math.max(1, width - 3), ROW_PX - 3);
@@ -425,11 +431,21 @@ export class FlameGraph {
     return [box.left + Math.min(Math.max(0, x), this.width - 40), box.top + y];
   }
 
+  /** Where an arrow key begins: at `node`, or where that is no row, at the heaviest in view of the first one. */
+  #first(node) {
+    const { graph, layout, weight, base, window: shown } = this.data;
+    let first = node;
+    while (first >= 0 && graph.depth[first] < base) {
+      first = heaviestChild(graph, layout, weight, first, shown);
+    }
+    return Math.max(node, first);
+  }
+
   /** The node that an arrow key leads to from `node`, or -1. */
   #step(key, node) {
     const { graph, layout, weight, up, base } = this.data;
     switch (key) {
-      case up ? 'ArrowUp' : 'ArrowDown': return heaviestChild(graph, layout, weight, node);
+      case up ? 'ArrowUp' : 'ArrowDown': return heaviestChild(graph, layout, weight, node, this.data.window);
       case up ? 'ArrowDown' : 'ArrowUp': return graph.depth[node] > base ? graph.parent[node] : -1;
       case 'ArrowLeft': return this.#inView(neighbour(graph, layout, node, -1));
       case 'ArrowRight': return this.#inView(neighbour(graph, layout, node, 1));
@@ -450,8 +466,7 @@ export class FlameGraph {
     const node = this.current >= 0 ? this.current : this.data.zoom;
     if (event.key.startsWith('Arrow')) {
       event.preventDefault();
-      const first = Math.max(node, this.data.base > 0 ? heaviestChild(this.data.graph, this.data.layout, this.data.weight, 0) : 0);
-      const next = this.current < 0 ? first : this.#step(event.key, node);
+      const next = this.current < 0 ? this.#first(node) : this.#step(event.key, node);
       if (next >= 0) {
         this.setCurrent(next);
       }

@@ -46,6 +46,19 @@ export function formatDuration(ns) {
   return `${hours ? `${hours} h ` : ''}${minutes} min ${seconds % 60} s`;
 }
 
+/** A moment since the first one, with as many digits as tell it from moments `stepNs` before and after.
+ *  @param {number} ns
+ *  @param {number} stepNs */
+export function formatMoment(ns, stepNs) {
+  if (ns === 0) {
+    return '0';
+  }
+  const [unit, unitNs] = /** @type {[string, number]} */ (
+    [['s', 1e9], ['ms', 1e6], ['µs', 1e3]].find(([, length]) => Math.abs(ns) >= Number(length)) ?? ['ns', 1]);
+  const digits = Math.max(0, Math.min(9, Math.ceil(Math.log10(unitNs / Math.max(1, stepNs)) - 1e-9)));
+  return ns >= 60e9 && stepNs >= 1e9 ? formatDuration(ns) : `${(ns / unitNs).toFixed(digits)} ${unit}`;
+}
+
 /** A share between 0 and 1: 12.3 %, 0.045 %; never 0 where something is there.
  *  @param {number} share */
 export function formatPercent(share) {

@@ -148,24 +148,26 @@ export function neighbour(graph, layout, node, step) {
   return at >= layout.rowStart[row] && at < layout.rowStart[row + 1] ? layout.order[at] : -1;
 }
 
-/** The heaviest child, or -1.
+/** The child with the largest part between two positions, or -1 where none has any.
  *  @param {Graph} graph
  *  @param {Layout} layout
  *  @param {Float64Array} weight
- *  @param {number} node */
-export function heaviestChild(graph, layout, weight, node) {
+ *  @param {number} node
+ *  @param {number[]} [within] */
+export function heaviestChild(graph, layout, weight, node, [from, to] = [-Infinity, Infinity]) {
   const row = graph.depth[node] + 1;
   if (row >= rowCount(layout)) {
     return -1;
   }
-  let best = -1;
-  for (let at = findInRow(layout, row, layout.x[node]); at < layout.rowStart[row + 1]; at++) {
+  let [best, most] = [-1, 0];
+  for (let at = findInRow(layout, row, Math.max(from, layout.x[node])); at < layout.rowStart[row + 1]; at++) {
     const child = layout.order[at];
-    if (layout.x[child] >= layout.x[node] + weight[node]) {
+    if (layout.x[child] >= Math.min(to, layout.x[node] + weight[node])) {
       break;
     }
-    if (graph.parent[child] === node && (best < 0 || weight[child] > weight[best])) {
-      best = child;
+    const part = Math.min(to, layout.x[child] + weight[child]) - Math.max(from, layout.x[child]);
+    if (graph.parent[child] === node && part > most) {
+      [best, most] = [child, part];
     }
   }
   return best;

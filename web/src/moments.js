@@ -144,6 +144,33 @@ export function rowsByCpu(rows, moments) {
   return { rows: { ...picked, cpu: Int32Array.from(cpu), ...sums }, moments: split };
 }
 
+/** Calls `take` with each step of buckets [from, to) that has a bucket, and where its entries begin and end. `stepOf` is the
+ *  step of a bucket, and never falls. A step has many buckets, and few of them are asked for.
+ *  @param {Moments} moments
+ *  @param {TimeRange} range
+ *  @param {(bucket: number) => number} stepOf
+ *  @param {(step: number, begin: number, end: number) => void} take */
+export function eachStep({ first }, [from, to], stepOf, take) {
+  for (let bucket = from, end = from; bucket < to; bucket = end) {
+    const step = stepOf(bucket);
+    end = bucket + 1;
+    let beyond = end;
+    for (let stride = 1; beyond < to && stepOf(beyond) === step; stride *= 2) {
+      end = beyond + 1;
+      beyond = Math.min(to, beyond + stride);
+    }
+    while (end < beyond) {
+      const middle = (end + beyond) >> 1;
+      if (stepOf(middle) === step) {
+        end = middle + 1;
+      } else {
+        beyond = middle;
+      }
+    }
+    take(step, first[bucket], first[end]);
+  }
+}
+
 /** Weight over time: for each of `columns` equal parts of buckets [from, to) and each series, the sum of
  *  `weight`. `seriesOf` gives the series of a row, or -1. Column by column, series within.
  *  @param {Moments} moments
@@ -155,14 +182,15 @@ export function rowsByCpu(rows, moments) {
 export function seriesOver(moments, seriesOf, seriesCount, columns, weight, [from, to]) {
   const sums = new Float64Array(columns * seriesCount);
   const scale = columns / (to - from);
-  for (let bucket = from; bucket < to; bucket++) {
-    const at = Math.min(columns - 1, Math.floor((bucket - from) * scale)) * seriesCount;
-    for (let i = moments.first[bucket]; i < moments.first[bucket + 1]; i++) {
+  const columnOf = (/** @type {number} */ bucket) => Math.min(columns - 1, Math.floor((bucket - from) * scale));
+  eachStep(moments, [from, to], columnOf, (column, begin, end) => {
+    const at = column * seriesCount;
+    for (let i = begin; i < end; i++) {
       const series = seriesOf[moments.row[i]];
       if (series >= 0) {
         sums[at + series] += weight[i];
       }
     }
-  }
+  });
   return sums;
 }

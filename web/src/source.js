@@ -3,7 +3,7 @@
 
 import { readNumbers, rowSums, undoDifferences } from './moments.js';
 
-/** @import { Moments, Profile, RowSums, Source, TimeRange } from './types.d.ts' */
+/** @import { LaneEntries, Moments, Profile, RowSums, Source, TimeRange } from './types.d.ts' */
 
 /** Sums of the page's own columns. */
 export class EmbeddedSource {
@@ -26,6 +26,32 @@ export class EmbeddedSource {
   async load() {
     return false;
   }
+
+  /** Samples of a thread of the page with their own times; null where only moments are known.
+   *  @param {number} _thread
+   *  @param {TimeRange} _range
+   *  @returns {Promise<LaneEntries | null>} */
+  async lane(_thread, _range) {
+    return null;
+  }
+}
+
+/** Reads the server's samples of a thread: a count, 1 where there are more, times and rows as differences, samples and
+ *  periods.
+ *  @param {Uint8Array} bytes
+ *  @returns {LaneEntries} */
+export function decodeLane(bytes) {
+  const head = [0, 0];
+  let at = readNumbers(bytes, 0, head);
+  const [timeNs, row, samples, period] = [0, 1, 2, 3].map(() => new Float64Array(head[0]));
+  for (const column of [timeNs, row, samples, period]) {
+    at = readNumbers(bytes, at, column);
+  }
+  if (at !== bytes.length) {
+    throw new Error('the samples of the server are cut');
+  }
+  undoDifferences(timeNs);
+  return { timeNs, row: Int32Array.from(undoDifferences(row)), samples, period, isCut: head[1] === 1 };
 }
 
 /** Reads the server's columns: a count, then rows as differences, samples and periods of those that have some.
@@ -106,6 +132,17 @@ export class ServerSource extends EmbeddedSource {
     } finally {
       this.wanted = this.wanted === key ? '' : this.wanted;
     }
+  }
+
+  /** @param {number} thread
+   *  @param {TimeRange} range */
+  async lane(thread, range) {
+    const [from, to] = range.map((ns) => Math.max(0, Math.round(ns)));
+    const response = await this.ask(`lane?from=${from}&to=${to}&thread=${thread}`);
+    if (!response.ok) {
+      throw new Error(`the server answers ${response.status}`);
+    }
+    return decodeLane(new Uint8Array(await response.arrayBuffer()));
   }
 }
 

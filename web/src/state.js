@@ -34,11 +34,12 @@ export const DEFAULT_STATE = Object.freeze({
   sort: 'self',
   ascending: false,
   filter: '',
+  lane: '',
 });
 
 const CHOICES = {
   weight: ['period', 'samples'],
-  view: ['compare', 'graph', 'tree', 'functions', 'sandwich', 'source', 'switches', 'recording'],
+  view: ['compare', 'graph', 'chart', 'tree', 'functions', 'sandwich', 'source', 'switches', 'recording'],
   stacks: ['top-down', 'bottom-up'],
   order: ['weight', 'time'],
   root: ['none', ...GROUPINGS.map(({ id }) => id)],
@@ -51,7 +52,7 @@ const CHOICES = {
   sort: ['self', 'total', 'name', 'binary'],
 };
 const NUMBERS = ['event', 'pid', 'tid', 'fn'];
-const TEXTS = ['comm', 'search', 'filter', 'without'];
+const TEXTS = ['comm', 'search', 'filter', 'without', 'lane'];
 const FLAGS = ['regex', 'ascending'];
 const PATHS = ['zoom', 'callers', 'callees'];
 

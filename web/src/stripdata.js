@@ -2,7 +2,7 @@
 
 import { formatDuration, formatPeriod, formatShort, isClockEvent, isWallEvent } from './format.js';
 import { groupRows } from './grouping.js';
-import { seriesOver } from './moments.js';
+import { eachStep, seriesOver } from './moments.js';
 import { rowFilter } from './tree.js';
 
 /** @import { Moments } from './types.d.ts' */
@@ -101,13 +101,15 @@ export function heatPlan({ spanNs, bucketNs }) {
  *  @param {Moments} moments */
 export function heatCells(moments, { lengthNs, rows, columns }, { seriesOf, weight }) {
   const cells = new Float64Array(rows * columns);
-  for (let bucket = 0; bucket < moments.buckets; bucket++) {
+  const cellOf = (bucket) => {
     const ns = bucket * moments.bucketNs;
     const column = Math.min(columns - 1, Math.floor(ns / lengthNs));
-    const row = Math.min(rows - 1, Math.floor(((ns - column * lengthNs) / lengthNs) * rows));
-    for (let i = moments.first[bucket]; i < moments.first[bucket + 1]; i++) {
-      cells[column * rows + row] += seriesOf[moments.row[i]] >= 0 ? weight[i] : 0;
+    return column * rows + Math.min(rows - 1, Math.floor(((ns - column * lengthNs) / lengthNs) * rows));
+  };
+  eachStep(moments, [0, moments.buckets], cellOf, (cell, begin, end) => {
+    for (let i = begin; i < end; i++) {
+      cells[cell] += seriesOf[moments.row[i]] >= 0 ? weight[i] : 0;
     }
-  }
+  });
   return cells;
 }

@@ -52,20 +52,22 @@ export class FunctionTable {
   }
 
   /** Shows `rows` of {fn, name, binary, known, self, total, colour}, weights as shares and as text
-   *  by `format`. */
-  show(rows, { sort, ascending, filter, format }) {
+   *  by `format`; the row of the function `chosen` (null for none) is marked, and scrolled into view. */
+  show(rows, { sort, ascending, filter, format, chosen }) {
     const query = compileQuery(filter, false);
     const passes = (row) => query === null || query.test(row.name) || query.test(row.binary);
     this.rows = rows.filter(passes).sort(compareRows(sort, ascending));
     this.format = format;
     this.intervals = null;
-    this.current = 0;
+    this.chosen = chosen;
+    this.current = Math.max(0, chosen === null ? 0 : this.rows.findIndex(({ fn }) => fn === chosen));
     for (const [id, header] of Object.entries(this.headers)) {
       header.setAttribute('aria-sort', id !== sort ? 'none' : ascending ? 'ascending' : 'descending');
     }
     this.element.setAttribute('aria-rowcount', String(this.rows.length + 1));
     this.body.style.height = `${this.rows.length * TABLE_ROW_PX}px`;
-    this.scroller.scrollTop = 0;
+    const room = this.scroller.clientHeight - HEAD_PX - TABLE_ROW_PX;
+    this.scroller.scrollTop = this.current * TABLE_ROW_PX > room ? this.current * TABLE_ROW_PX - room / 2 : 0;
     this.#render();
     return this.rows.length;
   }
@@ -99,7 +101,7 @@ export class FunctionTable {
     );
     const element = el(
       'div',
-      { role: 'row', class: `table-row${index === this.current ? ' current' : ''}`, 'aria-rowindex': String(index + 2), 'data-fn': String(row.fn), oncontextmenu: (event) => {
+      { role: 'row', class: `table-row${index === this.current ? ' current' : ''}${row.fn === this.chosen ? ' chosen' : ''}`, 'aria-current': row.fn === this.chosen ? 'true' : null, 'aria-rowindex': String(index + 2), 'data-fn': String(row.fn), oncontextmenu: (event) => {
         event.preventDefault();
         this.on.menu(row.fn, event.clientX, event.clientY);
       } },

@@ -1,12 +1,12 @@
 // The states of each thread over time: running, preempted or waiting. A row for each thread, on a
 // canvas as large as the visible part.
 
-import { button, el } from './dom.js';
+import { button, el, replaceKeepingFocus } from './dom.js';
 import { formatCount, formatDuration } from './format.js';
 import { shortenThread } from './names.js';
-import { axisSteps } from './stripdata.js';
-import { cssColour, waitKind } from './colors.js';
-import { ACTIVITIES, spanAt, wakeChain, wokenAt } from './switches.js';
+import { waitKind } from './colors.js';
+import { activityColour, classColours, drawSpans, drawTimes } from './spans.js';
+import { ACTIVITIES, spanAt, wakeChain } from './switches.js';
 
 /** @import { TimelineData } from './types.d.ts' */
 
@@ -20,7 +20,6 @@ const MIN_RANGE_NS = 100;
 /** A shorter way of the pointer is a click. */
 const MIN_DRAG_PX = 4;
 const ARROW_PX = 5;
-const PREEMPTED = ACTIVITIES.findIndex(({ id }) => id === 'preempted');
 /** Narrower spans are outlined wider than they are. */
 const MIN_OUTLINE_PX = 4;
 
@@ -69,11 +68,6 @@ function wakerLines({ wakers, reasons, waker, blockedNs, durationNs }, index) {
   return [el('div', {}, woken), ...stack];
 }
 
-const activityColour = (activity, paint) => (paint.gap === '#ffffff' ? activity.light : activity.dark);
-
-/** Colours of the classes of waits. */
-const classColours = ({ classes }, paint) => classes.map((name) => cssColour(waitKind(name)[paint.gap === '#ffffff' ? 'light' : 'dark']));
-
 /** The legend: activities, and the kinds of waits that there are.
  *  @param {HTMLElement} container
  *  @param {any} paint
@@ -93,14 +87,15 @@ export function renderActivities(container, paint, timeline, { hidden, toggle })
     whole.prepend(swatch);
     return whole;
   };
-  container.replaceChildren(
+  replaceKeepingFocus(container, [
     ...entries.map(([text, colour]) => entry(colour, el('span', {}, ` ${lower(text)} `))),
     ...[...kinds].map(([{ id, label: text }, colour]) => entry(colour, button(lower(text), () => toggle(id), {
       class: 'legend-entry',
+      'data-key': id,
       'aria-pressed': String(!hidden.has(id)),
       title: 'Click to leave these waits out of the table of the longest waits, or to show them again.',
     }))),
-  );
+  ]);
 }
 
 export class Timeline {
@@ -313,54 +308,15 @@ export class Timeline {
     const { context, paint } = this;
     context.fillStyle = paint.gap;
     context.fillRect(0, 0, width, LANE_AXIS_PX);
-    const { step } = axisSteps(this.to - this.from, Math.max(1, Math.floor(this.#width() / 110)));
-    const scale = this.#width() / (this.to - this.from);
-    context.fillStyle = paint.fadedText;
     context.font = LANE_FONT;
-    context.textBaseline = 'middle';
-    context.fillRect(LABEL_PX, LANE_AXIS_PX - 2, this.#width(), 1);
-    for (let ns = Math.ceil(this.from / step) * step; ns <= this.to && step > 0; ns += step) {
-      const x = LABEL_PX + (ns - this.from) * scale;
-      context.fillRect(x, LANE_AXIS_PX - 7, 1, 6);
-      const text = ns === 0 ? '0' : formatDuration(ns).replace(/\.0+ /, ' ');
-      if (x + 4 + context.measureText(text).width < width) {
-        context.fillText(text, x + 4, LANE_AXIS_PX / 2);
-      }
-    }
+    const place = { left: LABEL_PX, width: this.#width(), bottom: LANE_AXIS_PX - 2, middle: LANE_AXIS_PX / 2 };
+    drawTimes(context, place, [this.from, this.to], paint);
   }
 
   #drawLane(thread, top) {
     const { context, timeline, paint } = this;
-    const scale = this.#width() / (this.to - this.from);
-    const colours = classColours(timeline, paint);
-    const runnable = activityColour(ACTIVITIES[PREEMPTED], paint);
-    let drawnTo = -1;
-    for (let i = timeline.first[thread]; i < timeline.first[thread + 1]; i++) {
-      const left = LABEL_PX + Math.max(0, timeline.startNs[i] - this.from) * scale;
-      const right = LABEL_PX + Math.min(this.to - this.from, timeline.startNs[i] + timeline.durationNs[i] - this.from) * scale;
-      // Skips a span that ends within the pixel drawn last; it would not be seen.
-      if (right <= LABEL_PX || right <= drawnTo) {
-        continue;
-      }
-      if (timeline.startNs[i] > this.to) {
-        break;
-      }
-      const own = timeline.class[i] > 0 ? colours[timeline.class[i] - 1] : undefined;
-      context.fillStyle = own ?? activityColour(ACTIVITIES[timeline.activity[i]], paint);
-      context.fillRect(left, top, Math.max(1, right - left), LANE_PX - LANE_GAP_PX);
-      const woken = wokenAt(timeline, i);
-      if (woken >= 0) {
-        // The thread could run from here on.
-        const ready = Math.max(left, LABEL_PX + (woken - this.from) * scale);
-        context.fillStyle = runnable;
-        context.fillRect(ready, top, Math.max(0, right - ready), LANE_PX - LANE_GAP_PX);
-      }
-      drawnTo = Math.floor(left) + 1;
-      if (timeline.lossy[i] > 0) {
-        context.fillStyle = paint.mark;
-        context.fillRect(left, top + LANE_PX - LANE_GAP_PX - 3, Math.max(1, right - left), 3);
-      }
-    }
+    const place = { left: LABEL_PX, width: this.#width(), top, height: LANE_PX - LANE_GAP_PX };
+    drawSpans(context, timeline, thread, place, [this.from, this.to], paint);
     context.fillStyle = paint.gap;
     context.fillRect(0, top, LABEL_PX, LANE_PX);
     context.fillStyle = paint.text;

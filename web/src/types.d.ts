@@ -42,6 +42,8 @@ export interface State {
   sort: 'self' | 'total' | 'name' | 'binary';
   ascending: boolean;
   filter: string;
+  /** The thread or CPU of the stack chart; empty for the heaviest thread. */
+  lane: string;
 }
 
 export interface PageEvent {
@@ -182,6 +184,53 @@ export interface LaidOut {
   layout: Layout;
 }
 
+/** A thread or a CPU whose stacks stand in the stack chart. */
+export interface Lane {
+  id: string;
+  name: string;
+  pid: number;
+  tid: number;
+  /** One more than the number of a CPU, -1 for threads. */
+  cpu: number;
+  weight: number;
+  /** The page's threads with these ids. */
+  threads: number[];
+}
+
+/** Samples of a lane in order of time. */
+export interface LaneSamples {
+  timeNs: Float64Array;
+  node: Int32Array;
+  thread: Int32Array;
+  samples: Float64Array;
+  period: Float64Array;
+}
+
+/** Pieces of time with a node of the tree each, in order. */
+export interface Slices {
+  from: Float64Array;
+  to: Float64Array;
+  node: Int32Array;
+  samples: Float64Array;
+  period: Float64Array;
+}
+
+/** The slices of a lane, and its sampling period. */
+export interface LaneSlices {
+  slices: Slices;
+  distanceNs: number;
+}
+
+/** Boxes of a stack chart: positions and weights are nanoseconds. */
+export interface ChartGraph extends LaidOut {
+  /** The node of the tree that each box shows. */
+  treeNode: Int32Array;
+  /** The deepest row that has all of its boxes. */
+  deepest: number;
+  /** Steps of time whose slices are joined, or 0. */
+  stepNs: number;
+}
+
 /** The choice of samples: an event, and masks of threads and commands or null for all. */
 export interface SampleChoice {
   event: number;
@@ -248,6 +297,17 @@ export interface Source {
   origin(range: TimeRange | null): string;
   rowSums(moments: Moments, rowCount: number, range: TimeRange, buckets: TimeRange): RowSums;
   load(range: TimeRange | null): Promise<boolean>;
+  lane(thread: number, range: TimeRange): Promise<LaneEntries | null>;
+}
+
+/** Samples of a thread of the page with their own times. */
+export interface LaneEntries {
+  timeNs: Float64Array;
+  row: Int32Array;
+  samples: Float64Array;
+  period: Float64Array;
+  /** There are more than an answer has. */
+  isCut: boolean;
 }
 
 /** Elements of the template that are more than an HTMLElement. */
@@ -258,6 +318,7 @@ export interface PageElements {
   comm: HTMLSelectElement;
   root: HTMLSelectElement;
   'strip-by': HTMLSelectElement;
+  'chart-lane': HTMLSelectElement;
   'code-function': HTMLSelectElement;
   'code-hottest': HTMLButtonElement;
   search: HTMLInputElement;

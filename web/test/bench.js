@@ -67,6 +67,25 @@ async function brushes(page, session, view) {
   return { times, tasks };
 }
 
+/** Times from the choice of a thread for the stack chart to the end of the frame that shows it. */
+async function firstCharts(page, count) {
+  await page.click('[data-view=chart]');
+  return page.evaluate(async (rounds) => {
+    const select = document.querySelector('#chart-lane');
+    const measured = [];
+    for (let i = 1; i <= rounds; i++) {
+      const start = performance.now();
+      select.value = select.options[i].value;
+      select.dispatchEvent(new Event('change'));
+      await new Promise((done) => {
+        requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done)));
+      });
+      measured.push(performance.now() - start);
+    }
+    return measured;
+  }, count);
+}
+
 function row(name, values, unit, goal, tasks = null) {
   const sorted = [...values].sort((a, b) => a - b);
   const [median, low, high] = [sorted[sorted.length >> 1], sorted[0], sorted.at(-1)].map((value) => value.toFixed(value < 10 ? 1 : 0));
@@ -95,7 +114,9 @@ try {
   console.log('| | median (min–max) | main thread, on its CPU | goal |\n|---|--:|--:|--:|');
   row('size', [statSync(path).size / 2 ** 20], 'MiB', '30 MB');
   row('first picture', paints, 'ms', '1,000 ms', paintTasks.sort((a, b) => a - b)[ROUNDS >> 1]);
-  for (const view of ['graph', 'functions', 'sandwich']) {
+  const charts = await firstCharts(page, ROUNDS);
+  row('stack chart of another thread', charts, 'ms', '');
+  for (const view of ['graph', 'chart', 'functions', 'sandwich']) {
     const { times, tasks } = await brushes(page, session, view);
     row(`brush, ${view}`, times, 'ms', '100 ms', tasks);
   }

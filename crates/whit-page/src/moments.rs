@@ -19,7 +19,9 @@ use super::merge::{NO_NODE, PageRow, cgroup_of};
 use super::tables::Tables;
 
 /// Buckets that the recorded time is parted into at first.
-const MAX_BUCKETS: u64 = 1 << 16;
+const MAX_BUCKETS: u64 = 1 << 20;
+/// The same where there are more samples than entries: buckets become longer anyway.
+const MAX_BUCKETS_OF_MANY: u64 = 1 << 16;
 /// No bucket is shorter: time stamps of CPUs differ by as much.
 const MIN_BUCKET_NS: u64 = 1_000;
 /// Windows of losses that a page marks at most; beyond, neighbours are joined.
@@ -82,10 +84,12 @@ pub(crate) fn build(
     let ends = ends(moments(profile, singles, &row_of), switches)?;
     let span_ns = ends.1 - ends.0;
     let slice_ns = singles.slice_ns;
-    let least_ns = (span_ns / MAX_BUCKETS + 1).max(MIN_BUCKET_NS);
+    let is_many = singles.samples.len() > max_entries;
+    let buckets = if is_many { MAX_BUCKETS_OF_MANY } else { MAX_BUCKETS };
+    let least_ns = (span_ns / buckets + 1).max(MIN_BUCKET_NS);
     let wanted_bucket_ns = slice_ns.map_or(least_ns, |slice_ns| slice_ns.max(least_ns));
     let entry = |(time, row, cpu, samples, period): Moment| {
-        // The quotient is below 2^32: the span has at most 2^16 buckets.
+        // The quotient is below 2^32: the span has at most 2^20 buckets.
         let bucket = ((time - ends.0) / wanted_bucket_ns) as u32;
         Entry { bucket, row, cpu, samples, period }
     };

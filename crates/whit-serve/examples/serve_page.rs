@@ -1,5 +1,5 @@
 //! Serves the page of a made-up profile until a line or the end of standard input: `cargo run -p whit-serve --example
-//! serve_page [hostile]`. It has 100 samples, 100 µs apart, and a last one after 100 s, so that buckets of the page hold several.
+//! serve_page [hostile]`. It has 100 samples, 100 µs apart, of two functions in turn, and a last one after 1,600 s, so that buckets of the page hold several.
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -8,8 +8,9 @@ use std::sync::Arc;
 use whit_annotate::Code;
 use whit_page::{Content, HtmlOptions, write_served};
 use whit_profile::model::{
-    CommId, DsoId, EventId, EventInfo, FacetsId, NodeId, Profile, SampleRow, SingleSample, Singles,
-    ThreadId, ThreadInfo,
+    CallNode, CommId, DsoId, DsoInfo, DsoKind, EventId, EventInfo, FacetsId, Frame, FrameId,
+    FunctionId, FunctionInfo, NodeId, Profile, SampleRow, SingleSample, Singles, ThreadId,
+    ThreadInfo,
 };
 use whit_profile::{CodeBytes, NoCode, SourceOf};
 use whit_serve::{Binaries, Bounds, Server, Site, Symbols, Token};
@@ -54,18 +55,44 @@ fn profile(is_hostile: bool) -> Profile {
     profile.comms.push(comm.into());
     profile.recording.path = comm.into();
     profile.threads.push(ThreadInfo { pid: Pid(1), tid: Tid(1), comm: CommId(0) });
-    let times: Vec<u64> = (0..100).map(|at| at * 100_000).chain([100_000_000_000]).collect();
-    profile.rows.push(SampleRow {
-        event: EventId(0),
-        thread: ThreadId(0),
-        comm: CommId(0),
-        facets: FacetsId(0),
-        node: NodeId::NONE,
-        samples: times.len() as u64,
-        period: 10 * times.len() as u64,
-    });
-    let single = |time| SingleSample { time: TimestampNs(time), row: 0, cpu: None, period: 10 };
-    let samples = times.into_iter().map(single).collect();
+    let times: Vec<u64> = (0..100).map(|at| at * 100_000).chain([1_600_000_000_000]).collect();
+    let dso = DsoId(0);
+    let binary = DsoInfo {
+        path: "server".into(),
+        short_name: "server".into(),
+        build_id: None,
+        kind: DsoKind::Elf,
+    };
+    profile.dsos.push(binary);
+    for (index, name) in ["even", "odd"].into_iter().enumerate() {
+        let id = index as u32;
+        profile.functions.push(FunctionInfo { name: name.into(), dso, known: true });
+        profile.frames.push(Frame {
+            function: FunctionId(id),
+            address: Svma(0),
+            source: None,
+            inlined: false,
+            kernel: false,
+        });
+        profile.nodes.push(CallNode { parent: NodeId::NONE, frame: FrameId(id) });
+        let samples = (times.len() + 1 - index) as u64 / 2;
+        profile.rows.push(SampleRow {
+            event: EventId(0),
+            thread: ThreadId(0),
+            comm: CommId(0),
+            facets: FacetsId(0),
+            node: NodeId(id),
+            samples,
+            period: 10 * samples,
+        });
+    }
+    let single = |(at, time)| SingleSample {
+        time: TimestampNs(time),
+        row: at as u32 % 2,
+        cpu: None,
+        period: 10,
+    };
+    let samples = times.into_iter().enumerate().map(single).collect();
     profile.singles = Some(Singles { samples, ..Singles::default() });
     profile
 }
@@ -81,7 +108,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     )?;
     let site = Site {
         page: page.into(),
-        ranges: Box::new(move |range| ranges.columns(range)),
+        ranges: Box::new(|range| ranges.columns(range)),
+        lanes: Box::new(|range, thread| ranges.lane(range, thread)),
         firefox: None,
         symbols: Symbols::new(Box::new(|| Ok((Vec::new(), NoBinaries)))),
     };

@@ -37,6 +37,6 @@ mod token;
 pub use bounds::Bounds;
 pub use guard::FIREFOX_PROFILER;
 pub use server::Server;
-pub use site::{Ranges, Site, firefox_profiler_url};
+pub use site::{Lanes, Ranges, Site, firefox_profiler_url};
 pub use symbols::{Binaries, Library, Load, Symbols};
 pub use token::Token;

@@ -12,12 +12,17 @@ use std::time::Instant;
 /// Sums of a range of time, in the form that the page reads.
 pub type Ranges<'a> = Box<dyn Fn(Range<u64>) -> Vec<u8> + Send + Sync + 'a>;
 
+/// Samples of a thread of the page in a range of time, in the form that the page reads.
+pub type Lanes<'a> = Box<dyn Fn(Range<u64>, u32) -> Vec<u8> + Send + Sync + 'a>;
+
 /// All that is served.
 pub struct Site<'a, C> {
     /// HTML, with its data.
     pub page: Arc<[u8]>,
     /// Sums of the samples within nanoseconds since the beginning of the page's time.
     pub ranges: Ranges<'a>,
+    /// Single samples of a thread, for the page's stack chart.
+    pub lanes: Lanes<'a>,
     /// The profile for Firefox Profiler, and its size in bytes.
     pub firefox: Option<(Arc<File>, u64)>,
     /// Names, sources and instructions.
@@ -32,7 +37,7 @@ struct Resource {
 
 fn resource(path: &str) -> Option<Resource> {
     match path {
-        "" | "range" => Some(Resource { methods: "GET, HEAD", is_for_firefox: false }),
+        "" | "range" | "lane" => Some(Resource { methods: "GET, HEAD", is_for_firefox: false }),
         "profile.json" => Some(Resource { methods: "GET, HEAD", is_for_firefox: true }),
         "symbolicate/v5" | "source/v1" | "asm/v1" => {
             Some(Resource { methods: "POST", is_for_firefox: true })
@@ -77,6 +82,13 @@ impl<C: Binaries> Site<'_, C> {
                 Some(range) => self.sums(range),
                 None => Response::status(Status::Malformed),
             },
+            "lane" => match lane(query) {
+                Some((range, thread)) => {
+                    let samples = (self.lanes)(range, thread);
+                    Response::new("application/octet-stream", Body::Bytes(samples.into()))
+                }
+                None => Response::status(Status::Malformed),
+            },
             "profile.json" => match &self.firefox {
                 Some((file, size_bytes)) => {
                     Response::new("application/json", Body::File(file.clone(), *size_bytes))
@@ -114,16 +126,24 @@ fn preflight(request: &Request, resource: &Resource) -> Response {
     response
 }
 
+/// `NAME=NUMBER`.
+fn number(text: &str, name: &str) -> Option<u64> {
+    let digits = text.strip_prefix(name)?.strip_prefix('=')?;
+    let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| digits.parse().ok()).flatten()
+}
+
 /// `from=NS&to=NS`.
 fn range(query: &str) -> Option<Range<u64>> {
     let (from, to) = query.split_once('&')?;
-    let number = |text: &str, name| {
-        let digits = text.strip_prefix(name)?;
-        let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
-        is_number.then(|| digits.parse().ok()).flatten()
-    };
-    let (from, to) = (number(from, "from=")?, number(to, "to=")?);
+    let (from, to) = (number(from, "from")?, number(to, "to")?);
     (from <= to).then_some(from..to)
+}
+
+/// `from=NS&to=NS&thread=NUMBER`.
+fn lane(query: &str) -> Option<(Range<u64>, u32)> {
+    let (ends, thread) = query.rsplit_once('&')?;
+    Some((range(ends)?, number(thread, "thread")?.try_into().ok()?))
 }
 
 /// The address at which Firefox Profiler opens the profile of a server at `url`, with its names and sources.
@@ -159,6 +179,20 @@ mod tests {
             "from=1&to=99999999999999999999",
         ] {
             assert_eq!(range(query), None, "{query}");
+        }
+    }
+
+    #[test]
+    fn a_lane_is_a_range_and_a_thread() {
+        assert_eq!(lane("from=1&to=20&thread=3"), Some((1..20, 3)));
+        for query in [
+            "",
+            "from=1&to=20",
+            "from=2&to=1&thread=3",
+            "from=1&to=2&thread=4294967296",
+            "thread=1",
+        ] {
+            assert_eq!(lane(query), None, "{query}");
         }
     }
 

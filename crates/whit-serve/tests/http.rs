@@ -66,6 +66,7 @@ fn with_server(bounds: Bounds, file: &str, check: impl FnOnce(SocketAddr, &str))
     let site = Site {
         page: b"<the page>".to_vec().into(),
         ranges: Box::new(|range| format!("{range:?}").into_bytes()),
+        lanes: Box::new(|range, thread| format!("{range:?} of {thread}").into_bytes()),
         firefox: None,
         symbols: Symbols::new(Box::new(load)),
     };
@@ -121,6 +122,9 @@ fn the_page_and_its_ranges_need_the_token() {
         assert!(range.ends_with("5..9"), "{range}");
         assert!(range.contains("\r\nServer-Timing: sums;dur="), "{range}");
         assert_eq!(status(&get(address, &format!("/{token}/range?from=9&to=5"), "")), "400");
+        let lane = get(address, &format!("/{token}/lane?from=5&to=9&thread=2"), "");
+        assert!(lane.ends_with("5..9 of 2"), "{lane}");
+        assert_eq!(status(&get(address, &format!("/{token}/lane?from=5&to=9"), "")), "400");
         let moved = get(address, &format!("/{token}"), "");
         assert_eq!(status(&moved), "308");
         let wrong = token.replace(|_: char| true, "0");

@@ -103,7 +103,8 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8> {
     drop(loaded);
     let site = Site {
         page: written.into(),
-        ranges: Box::new(move |range| ranges.columns(range)),
+        ranges: Box::new(|range| ranges.columns(range)),
+        lanes: Box::new(|range, thread| ranges.lane(range, thread)),
         firefox,
         symbols: Symbols::new(Box::new(|| {
             binaries(&recording, &options).map_err(|error| format!("{error:#}"))

@@ -84,16 +84,16 @@ test('zoom by click; a frame tells what it is', () => open('server', '#root=none
   // Row 7 of the icicle begins with kv::Store::get.
   const [x, y] = [box.x + 40, box.y + 7.5 * 19];
   await page.mouse.move(x, y);
-  const tip = await untilText(page, '.tooltip', /kv::Store::get/);
+  const tip = await untilText(page, '.tooltip:not([hidden])', /kv::Store::get/);
   for (const fact of ['user', '/opt/kvstore/bin/kvstored', 'src/store.cc:151', 'of all', 'self', 'total', 'samples', 'period']) {
     assert.ok(tip.includes(fact), `${fact} in ${tip}`);
   }
   await page.mouse.move(x, y + 19);
-  await untilText(page, '.tooltip', /find\(unsigned long\) const\s+inlined/);
+  await untilText(page, '.tooltip:not([hidden])', /find\(unsigned long\) const\s+inlined/);
   await page.mouse.click(x, y);
   assert.equal((await crumbs(page)).at(-1), 'kv::Store::get(std::string_view) const');
   await page.mouse.move(5, 5);
-  assert.ok(!await page.locator('.tooltip').isVisible());
+  assert.ok(!await page.locator('.tooltip:not([hidden])').isVisible());
 }));
 
 test('bottom-up begins with the functions that run', () => open('server', '', async (page) => {
@@ -194,6 +194,18 @@ test('colours by kind and by binary; the legend fades them', () => open('server'
   await page.click('[data-colour=binary]');
   assert.match(await textOf(page, '#legend'), /kvstored[^]*\[kernel\.kallsyms\][^]*libc\.so\.6/);
   assert.equal((await pixelsOf(page, '#flame canvas'))[faded] ?? 0, 0, 'another colouring begins afresh');
+}));
+
+test('the legend keeps the keyboard where it is', () => open('server', '', async (page) => {
+  const entry = page.locator('#legend .legend-entry:has-text("Kernel") >> nth=0');
+  await entry.focus();
+  for (const pressed of ['false', 'true']) {
+    await page.keyboard.press('Space');
+    assert.equal(await entry.getAttribute('aria-pressed'), pressed);
+    assert.match(await page.evaluate(() => document.activeElement.textContent), /^Kernel/);
+  }
+  await page.keyboard.press('Tab');
+  assert.ok(await page.evaluate(() => document.activeElement.matches('#legend .legend-entry')), 'the next entry follows');
 }));
 
 test('light and dark: the system\'s, or chosen and kept', () => open('server', '', async (page) => {

@@ -42,3 +42,30 @@ test('a served page says when its server gives no range, and shows buckets', () 
   await untilText(page, '#selected', /^16 sample/);
   await untilText(page, '.notice', /whole buckets/);
 }, { allow: /ERR_FAILED/ }));
+
+const TIP = '.tooltip:not([hidden])';
+
+/** The tooltip of the box at a share of the time in view. */
+async function boxAt(page, share, pattern) {
+  const box = await page.locator('#chart canvas').boundingBox();
+  await page.mouse.move(box.x + share * box.width, box.y + 10);
+  return untilText(page, TIP, pattern);
+}
+
+test('the stack chart of a served page has the times of single samples', () => served('', async (page) => {
+  await page.goto(`${address}#view=chart&range=0-500000`);
+  // 500 µs with a sample each 100 µs, of two functions in turn, where the first bucket has 16.
+  for (let at = 0; at < 5; at++) {
+    const name = at % 2 === 0 ? 'even' : 'odd';
+    await page.waitForFunction(() => !document.querySelector('#chart').hidden);
+    await boxAt(page, (at + 0.5) / 5, new RegExp(`^${name}\\n[^]*100 µs from ${at === 0 ? '0' : `${at}00\\.\\d µs`}\\n1 sample`));
+  }
+  assert.equal(await textOf(page, '#chart-note'), '');
+}));
+
+test('a served page says when its server gives no samples, and shows those of buckets', () => served('', async (page) => {
+  await page.route('**/lane?*', (route) => route.abort());
+  await page.goto(`${address}#view=chart&range=0-500000`);
+  await untilText(page, '.notice', /times are those of buckets/);
+  await boxAt(page, 0.5, /8 samples/);
+}, { allow: /ERR_FAILED/ }));

@@ -34,7 +34,7 @@ test('the tree opens from either end', () => open('waits', '#waits=tree', async 
 }));
 
 test('digits open the tabs from left to right', async () => {
-  for (const [name, views] of [['waits', 6], ['server', 6], ['large', 5]]) {
+  for (const [name, views] of [['waits', 7], ['server', 7], ['large', 6]]) {
     await open(name, '', async (page) => {
       const tabs = page.locator('[data-view]:visible');
       assert.equal(await tabs.count(), views);
@@ -66,6 +66,16 @@ test('the time line tells what is under the pointer', () => open('waits', '', as
   await page.mouse.move(...await point(page, 2, 80 / 110));
   await untilText(page, '.tooltip:not([hidden])', /1,234 intervals: running 25.0 ms, preempted 4.00 ms, waiting 1.00 ms/);
   assert.match(await textOf(page, '#timeline-range'), /0 ns to 110 ms; intervals shorter than 64.0 µs are joined: a page holds 23/);
+}));
+
+test('the legend of waits keeps the keyboard where it is', () => open('waits', '', async (page) => {
+  const entry = page.locator('#switch-legend .legend-entry');
+  await entry.focus();
+  for (const pressed of ['false', 'true']) {
+    await page.keyboard.press('Enter');
+    assert.equal(await entry.getAttribute('aria-pressed'), pressed);
+    assert.equal(await page.evaluate(() => document.activeElement.textContent), 'wait: lock');
+  }
 }));
 
 test('a part of the time is drawn larger', () => open('waits', '', async (page) => {

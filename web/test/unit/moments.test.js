@@ -5,7 +5,7 @@ import { test } from 'node:test';
 
 import { DEFAULT_STATE } from '../../src/state.js';
 import { Model } from '../../src/model.js';
-import { bucketsOf, decodeMoments } from '../../src/moments.js';
+import { bucketsOf, decodeMoments, eachStep } from '../../src/moments.js';
 import { blocksOf, Ratios, studentQuantile } from '../../src/estimate.js';
 import { axisSteps, heatCells, heatPlan, stripSeries } from '../../src/stripdata.js';
 import { rangeByKey, rangeByWheel, withinSpan } from '../../src/strip.js';
@@ -236,4 +236,24 @@ test('the wheel makes a range longer or shorter around a moment, and moves it', 
   assert.equal(turn({ deltaY: 120 }, 0, [100, 200]), undefined, 'a plain turn scrolls');
   assert.equal(turn({ deltaX: 3, deltaY: 40 }, 0, [100, 200]), undefined, 'a turn that leans sideways scrolls, too');
   assert.equal(turn({ deltaY: 120, shiftKey: true }, 0, null), undefined);
+});
+
+test('steps of buckets have all of their entries, in whichever way they are found', () => {
+  const below = random(11);
+  for (let round = 0; round < 200; round++) {
+    const buckets = 1 + below(300);
+    const first = new Int32Array(buckets + 1);
+    for (let bucket = 0; bucket < buckets; bucket++) {
+      first[bucket + 1] = first[bucket] + below(3);
+    }
+    const [from, length] = [below(buckets), 1 + below(40)];
+    const steps = new Map();
+    for (let bucket = from; bucket < buckets; bucket++) {
+      const step = Math.floor(bucket / length);
+      steps.set(step, [steps.get(step)?.[0] ?? first[bucket], first[bucket + 1]]);
+    }
+    const found = new Map();
+    eachStep({ first }, [from, buckets], (bucket) => Math.floor(bucket / length), (step, begin, end) => found.set(step, [begin, end]));
+    assert.deepEqual(found, steps);
+  }
 });

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { EmbeddedSource, ServerSource, decodeSums, sourceOf } from '../../src/source.js';
+import { EmbeddedSource, ServerSource, decodeLane, decodeSums, sourceOf } from '../../src/source.js';
 
 /** Two rows: 3 with 5 samples and a period of 300, 1 with 1 and 7, as the server writes them. */
 const BYTES = Uint8Array.from([2, 2, 4, 1, 5, 7, 0xac, 0x02]);
@@ -54,6 +54,23 @@ test('a server that is gone is told, and asked again', async () => {
   await assert.rejects(source.load([0, 1]), /404/);
   ok = true;
   assert.equal(await source.load([0, 1]), true);
+});
+
+/** Row 2 at 10 ns with 1 sample and a period of 3, row 0 at 300 ns with 4 and 5; there are more. */
+const LANE = Uint8Array.from([2, 1, 20, 0xc4, 0x04, 4, 3, 1, 4, 3, 5]);
+
+test('samples of the server have their times and rows', async () => {
+  const entries = decodeLane(LANE);
+  assert.deepEqual([...entries.timeNs], [10, 300]);
+  assert.deepEqual([...entries.row], [2, 0]);
+  assert.deepEqual([[...entries.samples], [...entries.period], entries.isCut], [[1, 4], [3, 5], true]);
+  assert.throws(() => decodeLane(LANE.slice(0, 9)), /cut/);
+  const asked = [];
+  const source = new ServerSource(5, async (url) => asked.push(url) && answer(LANE));
+  assert.equal((await source.lane(7, [-2, 99.6])).row.length, 2);
+  assert.deepEqual(asked, ['lane?from=0&to=100&thread=7']);
+  await assert.rejects(new ServerSource(5, async () => answer(LANE, false)).lane(7, [0, 1]), /404/);
+  assert.equal(await new EmbeddedSource().lane(7, [0, 1]), null);
 });
 
 test('a page that is no server’s asks nobody', async () => {
