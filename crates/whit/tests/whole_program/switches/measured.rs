@@ -210,7 +210,7 @@ fn delays_agree(data: &Path, all: &[Counted], steal_ns: u64) -> f64 {
         let (json, share) = agree(data, counted, steal_ns);
         let runnable_ns = sum(&json, "preempt_wait_ns") + sum(&json, "runnable_ns");
         let tolerance_ns = tolerance_ns(counted) + steal_ns;
-        // Of waits that a window ends whit gives neither kind nor delay; the kernel knows them.
+        // A wait that a window ends has neither kind nor delay here; the kernel knows both.
         let [lossy_ns, lossy] = ["lossy_wait_ns", "lossy_count"].map(|key| sum(&json, key));
         let expected_ns = counted.run_delay_ns;
         // Not every kernel shows the wake-ups of an idle CPU at a tracepoint.
