@@ -27,6 +27,9 @@ use whit_types::TimestampNs;
 /// Samples that are given out together.
 pub(crate) const BATCH_SAMPLES: usize = 256;
 
+/// Other records that take the place of a sample in a batch: there is less to do for each.
+const RECORDS_PER_SAMPLE: usize = 4;
+
 /// Bytes of blocks that are held while earlier samples may still come.
 const MAX_PENDING_BYTES: usize = 256 << 20;
 
@@ -85,6 +88,12 @@ impl Pending {
     /// The time of the earliest.
     fn first_time(&self) -> Option<TimestampNs> {
         self.0.peek().map(|block| block.first.time)
+    }
+
+    /// Its part of a batch.
+    fn first_cost(&self) -> usize {
+        let kind = self.0.peek().map(|block| block.first.header.kind);
+        if kind == Some(record_type::SAMPLE) { RECORDS_PER_SAMPLE } else { 1 }
     }
 
     /// Moves the earliest into the batch with this number.
@@ -161,18 +170,20 @@ impl<'p> OrderedSamples<'p> {
         self.disordered
     }
 
-    /// Adds the next samples to `batch`, which then has at most [`BATCH_SAMPLES`]; it stays empty
-    /// at the end.
+    /// Adds the next samples to `batch`, which then has at most [`BATCH_SAMPLES`], or more records of other types; it
+    /// stays empty at the end.
     pub(crate) fn next_batch(&mut self, batch: &mut Batch) -> Result<(), LoadError> {
         self.batch += 1;
         let mut unread = self.blocks.earliest_unread();
-        while batch.len() < BATCH_SAMPLES {
+        let mut room = (BATCH_SAMPLES * RECORDS_PER_SAMPLE).saturating_sub(batch.len());
+        while room > 0 {
             let is_full = self.held.bytes.load(Ordering::Relaxed) >= self.max_held_bytes;
             let ready = self.pending.first_time().is_some_and(|first| {
                 // Samples with equal times keep the order of the recording: an unread block may hold the earlier one.
                 is_full || unread.is_none_or(|unread| first < unread)
             });
             if ready {
+                room = room.saturating_sub(self.pending.first_cost());
                 self.give_out(batch);
             } else if unread.is_some() {
                 self.read_block()?;

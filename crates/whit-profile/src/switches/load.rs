@@ -111,7 +111,7 @@ pub fn load_with_code(
         let stacks = TreeStacks::new(number, recording, options, &prepared);
         Decoder::new(&prepared, &roles, stacks).keeping_told(recording)
     };
-    let parts = in_turn(options.threads, decoder, fill, take)?;
+    let parts = in_turn(options.threads, decoder, || fill, take)?;
     prepared.check_dumps()?;
     let (inconsistencies, recorded) = intervals.finish(&mut Cut::new(prepared.time, &mut totals));
     let recorded = recorded_in(prepared.time, recorded);
