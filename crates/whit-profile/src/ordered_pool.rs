@@ -5,7 +5,7 @@
 //! serial, and neither waits for the other.
 
 use crate::error::LoadError;
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{Scope, ScopedJoinHandle};
 
 /// Jobs of one worker that wait for it, are worked on, or wait for being taken back.
@@ -77,8 +77,9 @@ where
     std::thread::scope(|scope| {
         let start = |number| Line::start(scope, number, &make);
         let (lines, jobs): (Vec<Line<'_, W>>, Vec<_>) = (0..threads.max(1)).map(start).unzip();
-        let (give_back, spare) = channel();
-        for _ in 0..lines.len() * JOBS_PER_WORKER {
+        let jobs_under_way = lines.len() * JOBS_PER_WORKER;
+        let (give_back, spare) = sync_channel(jobs_under_way);
+        for _ in 0..jobs_under_way {
             _ = give_back.send(W::Job::default());
         }
         let filler = scope.spawn(move || fill_all(&jobs, make_fill(), &spare));
@@ -113,7 +114,7 @@ fn fill_all<J>(
 fn take_all<W: Worker, E>(
     lines: &[Line<'_, W>],
     mut take: impl FnMut(&mut W::Job) -> Result<(), E>,
-    give_back: Sender<W::Job>,
+    give_back: SyncSender<W::Job>,
 ) -> Result<(), E> {
     for line in lines.iter().cycle() {
         let Ok(mut job) = line.done.recv() else { break };
