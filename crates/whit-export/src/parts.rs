@@ -5,13 +5,17 @@
 
 use crate::ExportError;
 use std::io::{self, Write};
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-/// Bytes that go from thread to thread together.
-const BLOCK_BYTES: usize = 1 << 17;
+/// Bytes that go from thread to thread together, and more by the last write: a buffered output writes so many at once.
+const BLOCK_BYTES: usize = 1 << 18;
+
+/// Room for most last writes.
+const BLOCK_ROOM_BYTES: usize = BLOCK_BYTES + (1 << 12);
 
 /// Blocks that may wait for the parts before them: 8 MiB for each thread.
-const MAX_WAITING_BLOCKS: usize = 64;
+const MAX_WAITING_BLOCKS: usize = 32;
 
 /// Bytes of a part, or its end.
 enum Piece {
@@ -19,18 +23,15 @@ enum Piece {
     End(Result<(), ExportError>),
 }
 
-/// The output of one thread.
-struct Blocks {
-    pieces: SyncSender<Piece>,
-    /// Blocks to be filled again.
-    spare: Receiver<Vec<u8>>,
-    block: Vec<u8>,
-}
+/// Blocks to be filled again.
+#[derive(Default)]
+struct Spare(Mutex<Vec<Vec<u8>>>);
 
-/// Where one thread's parts arrive.
-struct Line {
-    pieces: Receiver<Piece>,
-    spare: Sender<Vec<u8>>,
+/// The output of one thread.
+struct Blocks<'s> {
+    pieces: SyncSender<Piece>,
+    spare: &'s Spare,
+    block: Vec<u8>,
 }
 
 /// The output has an error, which ends the threads.
@@ -38,11 +39,23 @@ fn nobody_takes() -> io::Error {
     io::ErrorKind::BrokenPipe.into()
 }
 
-impl Blocks {
+impl Spare {
+    fn block(&self) -> Vec<u8> {
+        let spare = self.0.lock().ok().and_then(|mut blocks| blocks.pop());
+        spare.unwrap_or_else(|| Vec::with_capacity(BLOCK_ROOM_BYTES))
+    }
+
+    fn give_back(&self, mut block: Vec<u8>) {
+        block.clear();
+        if let Ok(mut blocks) = self.0.lock() {
+            blocks.push(block);
+        }
+    }
+}
+
+impl Blocks<'_> {
     fn hand_over(&mut self) -> io::Result<()> {
-        let mut next = self.spare.try_recv().unwrap_or_default();
-        next.clear();
-        let full = std::mem::replace(&mut self.block, next);
+        let full = std::mem::replace(&mut self.block, self.spare.block());
         self.pieces.send(Piece::Block(full)).map_err(|_| nobody_takes())
     }
 
@@ -54,12 +67,12 @@ impl Blocks {
     }
 }
 
-impl Write for Blocks {
+impl Write for Blocks<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.block.len() + bytes.len() > BLOCK_BYTES && !self.block.is_empty() {
+        self.block.extend_from_slice(bytes);
+        if self.block.len() >= BLOCK_BYTES {
             self.hand_over()?;
         }
-        self.block.extend_from_slice(bytes);
         Ok(bytes.len())
     }
 
@@ -68,19 +81,20 @@ impl Write for Blocks {
     }
 }
 
-impl Line {
-    fn copy_part(&self, out: &mut dyn Write) -> Result<(), ExportError> {
-        loop {
-            match self.pieces.recv() {
-                Ok(Piece::Block(block)) => {
-                    out.write_all(&block)?;
-                    _ = self.spare.send(block);
-                }
-                Ok(Piece::End(written)) => return written,
-                Err(_) => {
-                    return Err(io::Error::other("a writing thread ended unexpectedly").into());
-                }
+/// Writes the next part of a thread.
+fn copy_part(
+    pieces: &Receiver<Piece>,
+    spare: &Spare,
+    out: &mut dyn Write,
+) -> Result<(), ExportError> {
+    loop {
+        match pieces.recv() {
+            Ok(Piece::Block(block)) => {
+                out.write_all(&block)?;
+                spare.give_back(block);
             }
+            Ok(Piece::End(written)) => return written,
+            Err(_) => return Err(io::Error::other("a writing thread ended unexpectedly").into()),
         }
     }
 }
@@ -96,12 +110,11 @@ pub(crate) fn write_parts<P: Sync>(
     if threads <= 1 {
         return parts.iter().try_for_each(|part| write(part, out));
     }
-    let write = &write;
+    let (write, spare) = (&write, &Spare::default());
     std::thread::scope(|scope| {
         let start = |number: usize| {
-            let (to_line, pieces) = sync_channel(MAX_WAITING_BLOCKS);
-            let (spare, from_line) = channel();
-            let mut blocks = Blocks { pieces: to_line, spare: from_line, block: Vec::new() };
+            let (sender, pieces) = sync_channel(MAX_WAITING_BLOCKS);
+            let mut blocks = Blocks { pieces: sender, spare, block: spare.block() };
             let own = parts.iter().skip(number).step_by(threads);
             scope.spawn(move || {
                 for part in own {
@@ -111,14 +124,11 @@ pub(crate) fn write_parts<P: Sync>(
                     }
                 }
             });
-            Line { pieces, spare }
+            pieces
         };
         let lines: Vec<_> = (0..threads).map(start).collect();
-        let in_turn = lines.iter().cycle().take(parts.len());
-        for line in in_turn {
-            line.copy_part(out)?;
-        }
-        Ok(())
+        let mut in_turn = lines.iter().cycle().take(parts.len());
+        in_turn.try_for_each(|pieces| copy_part(pieces, spare, out))
     })
 }
 

@@ -71,7 +71,8 @@ fn key(bytes: &mut Vec<u8>, tag: u32, wire_type: WireType) {
     varint(bytes, u64::from(tag << 3 | wire_type as u32));
 }
 
-/// prost's asks for room byte by byte.
+/// prost's asks for room byte by byte, in each place that it is copied to.
+#[inline(never)]
 fn varint(bytes: &mut Vec<u8>, mut number: u64) {
     let (mut digits, mut length) = ([0u8; 10], 0);
     while number >= 0x80 {

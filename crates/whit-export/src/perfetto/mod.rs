@@ -333,3 +333,64 @@ fn general_fields(packet: &mut Fields<'_>, time: TimestampNs) {
 fn name_bytes(text: OutsideText<&str>) -> Vec<u8> {
     text.exact().as_bytes().to_vec()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_support::with_time_line;
+    use prost::Message;
+    use rustc_hash::FxHashSet;
+
+    #[derive(Clone, PartialEq, Message)]
+    struct Trace {
+        #[prost(message, repeated, tag = "1")]
+        packets: Vec<TracePacket>,
+    }
+
+    /// Cgroups of threads with and without waits, and switches.
+    const RECORDINGS: [(&str, bool); 4] = [
+        ("perf-containers", true),
+        ("perf-containers", false),
+        ("perf-cgroups", false),
+        ("perf-switches", false),
+    ];
+
+    fn trace((name, adds_waits): (&str, bool), threads: usize, form: SampleForm) -> Vec<u8> {
+        with_time_line(name, adds_waits, threads, |content| {
+            let mut bytes = Vec::new();
+            write(content, form, &mut bytes).expect("write");
+            bytes
+        })
+    }
+
+    #[test]
+    fn tracks_are_described_once_and_in_front_of_those_below_them() {
+        let mut below = 0;
+        for recording in RECORDINGS {
+            let name = recording.0;
+            let bytes = trace(recording, 2, SampleForm::Stack);
+            let mut known = FxHashSet::default();
+            for packet in Trace::decode(&bytes[..]).expect("a trace").packets {
+                let Some(track) = packet.track_descriptor else { continue };
+                let parent = track.parent_uuid;
+                assert!(parent.is_none_or(|parent| known.contains(&parent)), "{name}: {track:?}");
+                assert!(known.insert(track.uuid.expect("a number")), "{name}: {track:?}");
+                below += usize::from(parent.is_some());
+            }
+        }
+        assert!(below > 3, "{below} tracks are below others");
+    }
+
+    #[test]
+    fn traces_have_the_same_bytes_with_any_number_of_threads() {
+        for recording in RECORDINGS {
+            for form in [SampleForm::Stack, SampleForm::Perf] {
+                let (name, one) = (recording.0, trace(recording, 1, form));
+                assert!(
+                    [2, 3, 8].iter().all(|threads| trace(recording, *threads, form) == one),
+                    "{name}"
+                );
+            }
+        }
+    }
+}

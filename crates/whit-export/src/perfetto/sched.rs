@@ -23,9 +23,9 @@ const MAX_KNOWN: usize = 1 << 14;
 const PRIORITY: i32 = 120;
 
 /// `prev_state` of threads: runnable, waiting, gone.
-const RUNNABLE: u64 = 0;
-const SLEEPING: u64 = 1;
-const DEAD: u64 = 16;
+const RUNNABLE: u8 = 0;
+const SLEEPING: u8 = 1;
+const DEAD: u8 = 16;
 
 /// A thread on a CPU.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +34,7 @@ struct Run {
     end: u64,
     thread: ThreadId,
     /// `None` where the run goes on to the end of the recording.
-    state_after: Option<u64>,
+    state_after: Option<u8>,
 }
 
 /// A wake-up.
@@ -55,7 +55,7 @@ enum Happening {
     Switch {
         from: Option<ThreadId>,
         /// In which `from` left.
-        state: u64,
+        state: u8,
         to: Option<ThreadId>,
     },
     Waking {
@@ -103,7 +103,9 @@ pub(super) fn write(writer: &mut Writer<'_, '_, '_>, of_cpu: &CpuEvents) -> io::
         (time, Happening::Waking { waker, woken, target_cpu })
     };
     events.extend(of_cpu.wakes.iter().map(waking));
-    events.sort_by_key(|(time, _)| *time);
+    if !events.is_sorted_by_key(|(time, _)| *time) {
+        events.sort_by_key(|(time, _)| *time);
+    }
     let mut known = Known::default();
     for events in events.chunks(BUNDLE_EVENTS) {
         writer.bundle(first, of_cpu.cpu, events, &mut known)?;
@@ -261,7 +263,7 @@ impl<'a> Writer<'_, 'a, '_> {
                     switch.text(1, &[prev_comm]);
                     switch.signed(2, prev_pid);
                     switch.signed(3, PRIORITY);
-                    switch.number(4, *state);
+                    switch.number(4, u64::from(*state));
                     switch.text(5, &[next_comm]);
                     switch.signed(6, next_pid);
                     switch.signed(7, PRIORITY);
@@ -281,5 +283,42 @@ impl<'a> Writer<'_, 'a, '_> {
                 });
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_support::with_content;
+
+    /// As many as are kept, and more.
+    #[test]
+    fn kept_fields_are_those_of_the_event() {
+        with_content("perf-threads", |content| {
+            let mut out = Vec::new();
+            let writer = Writer { content, out: &mut out, buffer: Vec::new(), has_cpus: true };
+            let threads = content.profile.threads.len() as u32;
+            let thread = |number: u32| ThreadId(number % threads);
+            let waking = |number: u32| Happening::Waking {
+                waker: thread(number),
+                woken: thread(number / 2),
+                target_cpu: (number > 0).then_some(number),
+            };
+            let switch = |number: u32| Happening::Switch {
+                from: number.is_multiple_of(2).then(|| thread(number)),
+                state: [RUNNABLE, SLEEPING, DEAD][number as usize % 3],
+                to: (!number.is_multiple_of(5)).then(|| thread(number / 2)),
+            };
+            let wakings = (0..MAX_KNOWN as u32 + 50).map(waking);
+            let events: Vec<_> = (0..30).map(switch).chain(wakings).collect();
+            let mut known = Known::default();
+            for event in events.iter().chain(&events) {
+                let mut fresh = Vec::new();
+                writer.event(event, &mut Fields::at_end_of(&mut fresh));
+                let kept = known.fields(*event, |fields| writer.event(event, fields));
+                assert_eq!(kept, fresh, "{event:?}");
+            }
+            assert_eq!(known.fields.len(), MAX_KNOWN);
+        });
     }
 }
