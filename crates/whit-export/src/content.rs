@@ -23,6 +23,8 @@ pub struct Content<'a> {
     pub profile: &'a Profile,
     /// Where the recording has them and they were loaded.
     pub switches: Option<&'a Switches>,
+    /// Threads that write; the files do not depend on it.
+    pub(crate) threads: usize,
     /// Classes of the waits of the time line.
     classes: NodeClasses,
     attrs: Vec<&'a Attr>,
@@ -79,7 +81,17 @@ impl<'a> Content<'a> {
         let waits = spans.filter(|span| span.activity == Activity::Waiting);
         let classes = NodeClasses::of(profile, waits.map(|span| span.node));
         let (clock, process_names) = (recording.features.clock_data(), process_names(profile));
-        Content { profile, switches, classes, attrs, clock, process_names }
+        Content { profile, switches, threads: 1, classes, attrs, clock, process_names }
+    }
+
+    /// The same, written by so many threads.
+    pub fn on_threads(self, threads: usize) -> Content<'a> {
+        Content { threads, ..self }
+    }
+
+    /// The time lines of threads, one behind the other.
+    pub(crate) fn spans(&self) -> &'a [TimelineSpan] {
+        self.switches.map_or(&[], |switches| &switches.timeline.spans)
     }
 
     /// The class of a stretch of time that is one voluntary wait.

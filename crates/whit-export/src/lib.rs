@@ -38,6 +38,7 @@ mod folded;
 mod format;
 mod notes;
 mod otlp;
+mod parts;
 mod perfetto;
 mod pprof;
 mod proto;

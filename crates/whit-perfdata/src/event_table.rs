@@ -7,7 +7,7 @@ use crate::loss;
 use crate::record::RawRecord;
 use crate::sample::{SampleId, SampleLayout};
 use std::collections::BTreeMap;
-use whit_types::TimestampNs;
+use whit_types::{CpuId, TimestampNs};
 
 /// Finds the event, and with it the layout, of a record.
 #[derive(Clone, Debug)]
@@ -18,6 +18,8 @@ pub struct EventTable {
     /// Where samples carry their event's id, if all events agree on it.
     id_offset: Option<usize>,
     ids_at_end: bool,
+    /// True where the trailers of all events have the same fields.
+    same_trailers: bool,
     /// The event of samples with the id of another recorder's event.
     shared: Option<usize>,
     user_stack_bytes: u32,
@@ -56,10 +58,11 @@ impl EventTable {
             layouts.iter().all(|layout| layout.sample_type.contains(SampleType::IDENTIFIER));
         let stack_bytes = events.iter().map(|event| event.attr.sample_stack_user_bytes);
         EventTable {
-            layouts,
             by_id: by_id.into_iter().collect(),
             id_offset: id_offset.filter(|_| agreed),
             ids_at_end,
+            same_trailers: layouts.windows(2).all(|pair| pair[0].trailer() == pair[1].trailer()),
+            layouts,
             shared: only(events, shares_samples),
             user_stack_bytes: stack_bytes.max().unwrap_or(0),
         }
@@ -115,13 +118,29 @@ impl EventTable {
         layout.and_then(|layout| layout.parse_id_trailer(body)).unwrap_or_default()
     }
 
+    /// The time in the trailer of a record that is not a sample.
+    #[inline]
+    pub fn trailer_time(&self, body: &[u8]) -> Option<TimestampNs> {
+        self.layout_of_trailer(body)?.trailer_time(body)
+    }
+
+    /// The CPU in the trailer of a record that is not a sample.
+    #[inline]
+    pub fn trailer_cpu(&self, body: &[u8]) -> Option<CpuId> {
+        self.layout_of_trailer(body)?.trailer_cpu(body)
+    }
+
     /// Since when records may be missing, where a LOST or LOST_SAMPLES record says so: [`crate::loss`].
     pub fn loss_since(&self, record: RawRecord<'_>) -> Option<TimestampNs> {
         let layout = self.layout_of_trailer(record.body)?;
         loss::since(record, layout.id_trailer_size_bytes())
     }
 
+    #[inline]
     fn layout_of_trailer(&self, body: &[u8]) -> Option<&SampleLayout> {
+        if self.same_trailers {
+            return self.layouts.first();
+        }
         let by_identifier = || {
             let id = u64_at(body, body.len().checked_sub(8)?)?;
             self.event_of_id(id)
@@ -134,7 +153,8 @@ impl EventTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attr::Attr;
+    use crate::attr::{Attr, AttrFlags};
+    use proptest::prelude::*;
 
     const CYCLES: (u32, u64) = (pmu_type::HARDWARE, 0);
     const CPU_CLOCK: (u32, u64) = (pmu_type::SOFTWARE, 0);
@@ -162,5 +182,36 @@ mod tests {
         assert_eq!(event_of(77, &[CYCLES, CPU_CLOCK]), None);
         // Either may have sampled.
         assert_eq!(event_of(77, &[PAGE_FAULTS, CONTEXT_SWITCHES]), None);
+    }
+
+    proptest! {
+        /// With any fields, and bodies of any length.
+        #[test]
+        fn single_fields_of_a_trailer_are_those_of_the_whole(
+            fields in prop::collection::vec((any::<[bool; 7]>(), any::<bool>()), 1..4),
+            mut body in prop::collection::vec(any::<u8>(), 0..70),
+            id in 1u64..5,
+        ) {
+            use SampleType as T;
+            let all = [T::TID, T::TIME, T::ID, T::STREAM_ID, T::CPU, T::IDENTIFIER, T::IP];
+            let event = |((has, in_all), id): (&([bool; 7], bool), u64)| {
+                let chosen = all.iter().zip(has).filter(|(_, has)| **has);
+                let sample_type = chosen.fold(T::default(), |of, (field, _)| of | *field);
+                let flags = if *in_all { AttrFlags::SAMPLE_ID_ALL } else { AttrFlags::default() };
+                let attr = Attr { sample_type, flags, ..Attr::default() };
+                EventDesc { attr, ids: vec![id], name: "event".to_owned() }
+            };
+            let events: Vec<_> = fields.iter().zip(1..).map(event).collect();
+            let table = EventTable::new(&events);
+            if let Some(at) = body.len().checked_sub(8) {
+                body[at..].copy_from_slice(&id.to_le_bytes());
+            }
+            let by_id = if table.ids_at_end && body.len() >= 8 { table.event_of_id(id) } else { None };
+            let whole = SampleLayout::new(&events[by_id.unwrap_or(0)].attr).parse_id_trailer(&body);
+            let whole = whole.unwrap_or_default();
+            prop_assert_eq!(table.parse_id_trailer(&body), whole);
+            prop_assert_eq!(table.trailer_time(&body), whole.time);
+            prop_assert_eq!(table.trailer_cpu(&body), whole.cpu);
+        }
     }
 }

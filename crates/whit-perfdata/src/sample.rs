@@ -44,6 +44,8 @@ pub struct SampleLayout {
     id_offset: Option<usize>,
     time_offset: Option<usize>,
     cpu_offset: Option<usize>,
+    trailer_time_offset: Option<usize>,
+    trailer_cpu_offset: Option<usize>,
     id_trailer_size_bytes: usize,
 }
 
@@ -263,6 +265,8 @@ impl SampleLayout {
             id_offset,
             time_offset: has(T::TIME).then(|| size(&[T::IDENTIFIER, T::IP, T::TID])),
             cpu_offset: has(T::CPU).then(|| size(&before_cpu)),
+            trailer_time_offset: (sample_id_all && has(T::TIME)).then(|| size(&trailer[..1])),
+            trailer_cpu_offset: (sample_id_all && has(T::CPU)).then(|| size(&trailer[..4])),
             id_trailer_size_bytes: if sample_id_all { size(&trailer) } else { 0 },
         }
     }
@@ -360,6 +364,27 @@ impl SampleLayout {
             parse_stack(&mut cursor)?;
         }
         Some(StackFields { chain, dump: branches.end..at(&cursor), branches })
+    }
+
+    /// The time in the trailer of a record that is not a sample.
+    #[inline]
+    pub fn trailer_time(&self, body: &[u8]) -> Option<TimestampNs> {
+        let start = body.len().checked_sub(self.id_trailer_size_bytes)?;
+        u64_at(body, start + self.trailer_time_offset?).map(TimestampNs)
+    }
+
+    /// The CPU in the trailer of a record that is not a sample.
+    #[inline]
+    pub fn trailer_cpu(&self, body: &[u8]) -> Option<CpuId> {
+        let start = body.len().checked_sub(self.id_trailer_size_bytes)?;
+        u64_at(body, start + self.trailer_cpu_offset?).map(|cpu| CpuId(cpu as u32))
+    }
+
+    /// The fields of a trailer.
+    pub(crate) fn trailer(&self) -> (usize, [bool; 6]) {
+        use SampleType as T;
+        let fields = [T::TID, T::TIME, T::ID, T::STREAM_ID, T::CPU, T::IDENTIFIER];
+        (self.id_trailer_size_bytes, fields.map(|field| self.has(field)))
     }
 
     /// Decodes the trailer of a record that is not a sample.

@@ -73,14 +73,14 @@ pub fn write_chained(
     let mut blocks = Blocks::new(&prepared);
     let mut chained = Chained::default();
     let make = |_| Worker::new(recording, &prepared, options.max_stack);
-    let fill = |job: &mut Job| Ok::<_, ChainedError>(blocks.next(job, &progress)?);
+    let fill = |job: &mut Job| blocks.next(job, &progress);
     let take = |job: &mut Job| {
         job.failed.take().map_or(Ok(()), Err)?;
         chained.records += job.records;
         chained.bytes += job.out.len() as u64;
         Ok::<_, ChainedError>(put(job.stream, &job.out)?)
     };
-    let rests = in_turn(options.threads, make, fill, take)?;
+    let rests = in_turn(options.threads, make, || fill, take)?;
     prepared.check_dumps()?;
     let mut stops = StopCounts::of_chained(&recording.features);
     for (of_worker, samples) in rests {

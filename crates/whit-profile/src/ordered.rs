@@ -27,6 +27,12 @@ use whit_types::TimestampNs;
 /// Samples that are given out together.
 pub(crate) const BATCH_SAMPLES: usize = 256;
 
+/// Other records that take the place of a sample in a batch: there is less to do for each.
+const RECORDS_PER_SAMPLE: usize = 4;
+
+/// Lists of the samples of blocks that are kept to be filled again.
+const MAX_SPARE_LISTS: usize = 16;
+
 /// Bytes of blocks that are held while earlier samples may still come.
 const MAX_PENDING_BYTES: usize = 256 << 20;
 
@@ -35,8 +41,12 @@ const MAX_PENDING_BYTES: usize = 256 << 20;
 /// so a heap of blocks moves fewer entries than a heap of samples.
 #[derive(Debug)]
 struct PendingBlock {
-    first: PendingRecord,
-    rest: std::vec::IntoIter<PendingRecord>,
+    /// Those that were given out, and the others behind them.
+    samples: Vec<PendingRecord>,
+    /// The place of the first of the others.
+    next: usize,
+    /// Time and order of that one.
+    key: (TimestampNs, u64),
     block: Arc<HeldBlock>,
     /// Number of the batch that got the block last, and its place there.
     given: (u64, usize),
@@ -46,8 +56,8 @@ impl PendingBlock {
     fn new(block: Arc<HeldBlock>, mut samples: Vec<PendingRecord>) -> Option<PendingBlock> {
         // Stable: of the same time, the one that stands earlier goes first.
         samples.sort_by_key(|sample| sample.time);
-        let mut rest = samples.into_iter();
-        Some(PendingBlock { first: rest.next()?, rest, block, given: (0, 0) })
+        let key = samples.first()?.key();
+        Some(PendingBlock { samples, next: 0, key, block, given: (0, 0) })
     }
 }
 
@@ -68,37 +78,59 @@ impl PartialOrd for PendingBlock {
 impl Ord for PendingBlock {
     /// The earliest is the greatest: the heap gives out its greatest first.
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        let key = |block: &Self| (block.first.time, block.first.order);
-        key(other).cmp(&key(self))
+        other.key.cmp(&self.key)
     }
 }
 
 /// Samples of several blocks, the earliest first.
 #[derive(Debug, Default)]
-struct Pending(BinaryHeap<PendingBlock>);
+struct Pending {
+    blocks: BinaryHeap<PendingBlock>,
+    /// Lists to be filled again.
+    spare: Vec<Vec<PendingRecord>>,
+}
 
 impl Pending {
     fn add(&mut self, block: Arc<HeldBlock>, samples: Vec<PendingRecord>) {
-        self.0.extend(PendingBlock::new(block, samples));
+        self.blocks.extend(PendingBlock::new(block, samples));
+    }
+
+    /// An empty list.
+    fn list(&mut self) -> Vec<PendingRecord> {
+        self.spare.pop().unwrap_or_default()
     }
 
     /// The time of the earliest.
     fn first_time(&self) -> Option<TimestampNs> {
-        self.0.peek().map(|block| block.first.time)
+        self.blocks.peek().map(|block| block.key.0)
+    }
+
+    /// Its part of a batch.
+    fn first_cost(&self) -> usize {
+        let kind = self.blocks.peek().map(|block| block.samples[block.next].header.kind);
+        if kind == Some(record_type::SAMPLE) { RECORDS_PER_SAMPLE } else { 1 }
     }
 
     /// Moves the earliest into the batch with this number.
     fn give_out(&mut self, batch: &mut Batch, number: u64) {
-        let Some(mut block) = self.0.peek_mut() else { return };
+        let Some(mut block) = self.blocks.peek_mut() else { return };
         if block.given.0 != number {
             block.given = (number, batch.add_block(&block.block));
         }
-        let place = block.given.1;
-        let first = match block.rest.next() {
-            Some(next) => std::mem::replace(&mut block.first, next),
-            None => PeekMut::pop(block).first,
-        };
-        batch.push(first, place);
+        batch.push(block.samples[block.next].clone(), block.given.1);
+        match block.samples.get(block.next + 1).map(PendingRecord::key) {
+            Some(key) => {
+                block.next += 1;
+                block.key = key;
+            }
+            None => {
+                let mut samples = PeekMut::pop(block).samples;
+                samples.clear();
+                if self.spare.len() < MAX_SPARE_LISTS {
+                    self.spare.push(samples);
+                }
+            }
+        }
     }
 }
 
@@ -161,18 +193,20 @@ impl<'p> OrderedSamples<'p> {
         self.disordered
     }
 
-    /// Adds the next samples to `batch`, which then has at most [`BATCH_SAMPLES`]; it stays empty
-    /// at the end.
+    /// Adds the next samples to `batch`, which then has at most [`BATCH_SAMPLES`], or more records of other types; it
+    /// stays empty at the end.
     pub(crate) fn next_batch(&mut self, batch: &mut Batch) -> Result<(), LoadError> {
         self.batch += 1;
         let mut unread = self.blocks.earliest_unread();
-        while batch.len() < BATCH_SAMPLES {
+        let mut room = (BATCH_SAMPLES * RECORDS_PER_SAMPLE).saturating_sub(batch.len());
+        while room > 0 {
             let is_full = self.held.bytes.load(Ordering::Relaxed) >= self.max_held_bytes;
             let ready = self.pending.first_time().is_some_and(|first| {
                 // Samples with equal times keep the order of the recording: an unread block may hold the earlier one.
                 is_full || unread.is_none_or(|unread| first < unread)
             });
             if ready {
+                room = room.saturating_sub(self.pending.first_cost());
                 self.give_out(batch);
             } else if unread.is_some() {
                 self.read_block()?;
@@ -203,7 +237,7 @@ impl<'p> OrderedSamples<'p> {
     }
 
     fn take_samples(&mut self, position: u64, block: Arc<HeldBlock>) {
-        let (mut at, mut samples) = (0, Vec::new());
+        let (mut at, mut samples) = (0, self.pending.list());
         while let Some((record, tail)) = RawRecord::split(&block.bytes[at..]) {
             let end = block.bytes.len() - tail.len();
             let kind = record.header.kind;

@@ -8,20 +8,29 @@ use whit_perfdata::record::{RawRecord, RecordHeader};
 use whit_perfdata::stream::Block;
 use whit_types::TimestampNs;
 
-/// Buffers of blocks that are kept to be filled again.
-const MAX_SPARE_BUFFERS: usize = 16;
+/// Bytes of buffers of blocks that are kept to be filled again: memory that is new costs more than a read.
+const MAX_SPARE_BYTES: usize = 32 << 20;
 
 /// Memory for blocks: the bytes in use, and spare buffers.
 #[derive(Debug, Default)]
 pub(crate) struct Held {
     pub(crate) bytes: AtomicUsize,
-    spare: Mutex<Vec<Block>>,
+    spare: Mutex<Spare>,
+}
+
+#[derive(Debug, Default)]
+struct Spare {
+    buffers: Vec<Block>,
+    bytes: usize,
 }
 
 impl Held {
     /// An empty buffer, or one to be overwritten.
     pub(crate) fn buffer(&self) -> Block {
-        self.spare.lock().ok().and_then(|mut spare| spare.pop()).unwrap_or_default()
+        let Ok(mut spare) = self.spare.lock() else { return Block::default() };
+        let buffer = spare.buffers.pop().unwrap_or_default();
+        spare.bytes -= buffer.capacity_bytes();
+        buffer
     }
 }
 
@@ -42,11 +51,13 @@ impl HeldBlock {
 
 impl Drop for HeldBlock {
     fn drop(&mut self) {
-        self.held.bytes.fetch_sub(self.bytes.capacity_bytes(), Ordering::Relaxed);
+        let bytes = self.bytes.capacity_bytes();
+        self.held.bytes.fetch_sub(bytes, Ordering::Relaxed);
         if let Ok(mut spare) = self.held.spare.lock()
-            && spare.len() < MAX_SPARE_BUFFERS
+            && spare.bytes + bytes <= MAX_SPARE_BYTES
         {
-            spare.push(std::mem::take(&mut self.bytes));
+            spare.bytes += bytes;
+            spare.buffers.push(std::mem::take(&mut self.bytes));
         }
     }
 }
@@ -58,6 +69,14 @@ pub(crate) struct PendingRecord {
     pub(crate) order: u64,
     pub(crate) header: RecordHeader,
     pub(crate) body: Range<usize>,
+}
+
+impl PendingRecord {
+    /// By time, and of the same time as they stand in the recording.
+    #[inline]
+    pub(crate) fn key(&self) -> (TimestampNs, u64) {
+        (self.time, self.order)
+    }
 }
 
 /// A record, and the block that it stands in.

@@ -1,13 +1,14 @@
 //! Work on a row of jobs by several threads, with the results in the order of the jobs.
 //!
 //! Jobs are handed to the workers in turn, and taken back in the same turn; so results are in order
-//! without sorting, whichever worker is faster.
+//! without sorting, whichever worker is faster. One thread fills jobs and another takes results: both parts are
+//! serial, and neither waits for the other.
 
 use crate::error::LoadError;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{Scope, ScopedJoinHandle};
 
-/// Jobs that may wait for one worker or for being taken back.
+/// Jobs of one worker that wait for it, are worked on, or wait for being taken back.
 const JOBS_PER_WORKER: usize = 3;
 
 /// Works on jobs. One per thread, made there.
@@ -21,9 +22,8 @@ pub(crate) trait Worker {
     fn end(self) -> Self::Rest;
 }
 
-/// A worker's two ends.
+/// A worker's results.
 struct Line<'scope, W: Worker> {
-    jobs: SyncSender<W::Job>,
     done: Receiver<W::Job>,
     thread: ScopedJoinHandle<'scope, W::Rest>,
 }
@@ -33,11 +33,13 @@ where
     W::Job: 'scope,
     W::Rest: 'scope,
 {
+    /// A worker, and where its jobs go.
     fn start(
         scope: &'scope Scope<'scope, '_>,
         number: usize,
         make: &'scope (impl Fn(usize) -> W + Sync),
-    ) -> Self {
+    ) -> (Self, SyncSender<W::Job>) {
+        // No more jobs are under way, so nobody waits for room.
         let (jobs, todo) = sync_channel::<W::Job>(JOBS_PER_WORKER);
         let (finished, done) = sync_channel(JOBS_PER_WORKER);
         let thread = scope.spawn(move || {
@@ -48,61 +50,181 @@ where
                     break;
                 }
             }
+            // Nobody waits for another result while the worker ends.
+            drop(finished);
             worker.end()
         });
-        Line { jobs, done, thread }
+        (Line { done, thread }, jobs)
     }
 
     fn end(self) -> Result<W::Rest, LoadError> {
-        let Line { jobs, done, thread } = self;
-        drop((jobs, done));
-        thread.join().map_err(|_| LoadError::WorkerDied)
+        drop(self.done);
+        self.thread.join().map_err(|_| LoadError::WorkerDied)
     }
 }
 
 /// Fills jobs until `fill` returns false, has `threads` workers run them, and gives each to `take`,
-/// in order. Gives back the rest of each worker.
-pub(crate) fn in_turn<W: Worker, E: From<LoadError>>(
+/// in order. Gives back the rest of each worker. `make_fill` makes `fill` on the thread that calls it.
+pub(crate) fn in_turn<W: Worker, F, E: From<LoadError>>(
     threads: usize,
     make: impl Fn(usize) -> W + Sync,
-    fill: impl FnMut(&mut W::Job) -> Result<bool, E>,
+    make_fill: impl FnOnce() -> F + Send,
     take: impl FnMut(&mut W::Job) -> Result<(), E>,
-) -> Result<Vec<W::Rest>, E> {
+) -> Result<Vec<W::Rest>, E>
+where
+    F: FnMut(&mut W::Job) -> Result<bool, LoadError>,
+{
     std::thread::scope(|scope| {
         let start = |number| Line::start(scope, number, &make);
-        let lines: Vec<Line<'_, W>> = (0..threads.max(1)).map(start).collect();
-        let fed = feed(&lines, fill, take);
+        let (lines, jobs): (Vec<Line<'_, W>>, Vec<_>) = (0..threads.max(1)).map(start).unzip();
+        let jobs_under_way = lines.len() * JOBS_PER_WORKER;
+        let (give_back, spare) = sync_channel(jobs_under_way);
+        for _ in 0..jobs_under_way {
+            _ = give_back.send(W::Job::default());
+        }
+        let filler = scope.spawn(move || fill_all(&jobs, make_fill(), &spare));
+        let taken = take_all(&lines, take, give_back);
         let rests: Result<Vec<_>, LoadError> = lines.into_iter().map(Line::end).collect();
+        let filled = filler.join().map_err(|_| LoadError::WorkerDied);
         let rests = rests?;
-        fed.map(|()| rests)
+        // Filling ends early where nobody takes jobs.
+        taken?;
+        filled??;
+        Ok(rests)
     })
 }
 
-fn feed<W: Worker, E: From<LoadError>>(
-    lines: &[Line<'_, W>],
-    mut fill: impl FnMut(&mut W::Job) -> Result<bool, E>,
-    mut take: impl FnMut(&mut W::Job) -> Result<(), E>,
-) -> Result<(), E> {
-    let mut spare: Vec<W::Job> = Vec::new();
-    let (mut sent, mut taken) = (0usize, 0usize);
-    let mut at_end = false;
-    loop {
-        if !at_end && sent - taken < lines.len() * JOBS_PER_WORKER {
-            let mut job = spare.pop().unwrap_or_default();
-            at_end = !fill(&mut job)?;
-            if !at_end {
-                let line = &lines[sent % lines.len()];
-                line.jobs.send(job).map_err(|_| LoadError::WorkerDied)?;
-                sent += 1;
-            }
-        } else if taken < sent {
-            let job = lines[taken % lines.len()].done.recv();
-            let mut job = job.map_err(|_| LoadError::WorkerDied)?;
-            taken += 1;
-            take(&mut job)?;
-            spare.push(job);
-        } else {
-            return Ok(());
+/// Hands jobs out in turn. Ends where no job comes back any more.
+fn fill_all<J>(
+    lines: &[SyncSender<J>],
+    mut fill: impl FnMut(&mut J) -> Result<bool, LoadError>,
+    spare: &Receiver<J>,
+) -> Result<(), LoadError> {
+    for line in lines.iter().cycle() {
+        let mut job = spare.recv().map_err(|_| LoadError::WorkerDied)?;
+        if !fill(&mut job)? {
+            break;
         }
+        line.send(job).map_err(|_| LoadError::WorkerDied)?;
+    }
+    Ok(())
+}
+
+/// Takes jobs back in turn. The first worker without another one has the turn behind the last.
+fn take_all<W: Worker, E>(
+    lines: &[Line<'_, W>],
+    mut take: impl FnMut(&mut W::Job) -> Result<(), E>,
+    give_back: SyncSender<W::Job>,
+) -> Result<(), E> {
+    for line in lines.iter().cycle() {
+        let Ok(mut job) = line.done.recv() else { break };
+        take(&mut job)?;
+        _ = give_back.send(job);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use whit_perfdata::stream::StreamError;
+
+    /// Doubles numbers; the number 13 kills it.
+    struct Doubler(u64);
+
+    impl Worker for Doubler {
+        type Job = u64;
+        type Rest = u64;
+
+        fn run(&mut self, job: &mut u64) {
+            assert!(*job != 13, "a worker that dies");
+            self.0 += 1;
+            *job *= 2;
+        }
+
+        fn end(self) -> u64 {
+            self.0
+        }
+    }
+
+    fn numbers(from: u64, count: u64) -> impl FnMut(&mut u64) -> Result<bool, LoadError> + Send {
+        let mut next = from..from + count;
+        move |job| Ok(next.next().map(|number| *job = number).is_some())
+    }
+
+    #[test]
+    fn results_come_in_the_order_of_the_jobs() {
+        for threads in 1..5 {
+            for count in [0, 1, 2, 7, 100] {
+                let mut taken = Vec::new();
+                let take = |job: &mut u64| {
+                    taken.push(*job);
+                    Ok::<_, LoadError>(())
+                };
+                let rests = in_turn(threads, |_| Doubler(0), || numbers(100, count), take).unwrap();
+                assert_eq!(taken, (100..100 + count).map(|it| 2 * it).collect::<Vec<_>>());
+                assert_eq!((rests.len(), rests.iter().sum::<u64>()), (threads, count));
+            }
+        }
+    }
+
+    /// Jobs that nobody takes hold memory.
+    #[test]
+    fn few_jobs_are_under_way() {
+        let (filled, threads) = (AtomicUsize::new(0), 2);
+        let mut source = numbers(100, 500);
+        let fill = |job: &mut u64| {
+            filled.fetch_add(1, Ordering::SeqCst);
+            source(job)
+        };
+        let mut taken = 0;
+        let take = |_: &mut u64| {
+            let ahead = filled.load(Ordering::SeqCst) - taken;
+            assert!(ahead <= threads * JOBS_PER_WORKER, "{ahead}");
+            taken += 1;
+            Ok::<_, LoadError>(())
+        };
+        in_turn(threads, |_| Doubler(0), || fill, take).unwrap();
+        assert_eq!(taken, 500);
+    }
+
+    #[test]
+    fn an_error_of_any_part_ends_all() {
+        #[derive(Debug)]
+        enum Stopped {
+            Load(LoadError),
+            Enough,
+        }
+        impl From<LoadError> for Stopped {
+            fn from(error: LoadError) -> Self {
+                Stopped::Load(error)
+            }
+        }
+        let mut taken = 0;
+        let enough = |_: &mut u64| {
+            taken += 1;
+            if taken < 3 { Ok(()) } else { Err(Stopped::Enough) }
+        };
+        let stopped = in_turn(2, |_| Doubler(0), || numbers(100, 1_000_000), enough);
+        assert!(matches!(stopped, Err(Stopped::Enough)), "{stopped:?}");
+
+        let changed = || StreamError::BadRecord {
+            path: "data".into(),
+            offset: 0,
+            size_bytes: 0,
+            lost_bytes: 0,
+        };
+        let mut left = 5;
+        let fails = |_: &mut u64| {
+            left -= 1;
+            if left > 0 { Ok(true) } else { Err(LoadError::Changed(changed())) }
+        };
+        let all = |_: &mut u64| Ok::<_, Stopped>(());
+        let failed = in_turn(2, |_| Doubler(0), || fails, all);
+        assert!(matches!(failed, Err(Stopped::Load(LoadError::Changed(_)))), "{failed:?}");
+
+        let died = in_turn(2, |_| Doubler(0), || numbers(0, 1_000), all);
+        assert!(matches!(died, Err(Stopped::Load(LoadError::WorkerDied))), "{died:?}");
     }
 }

@@ -163,11 +163,13 @@ impl<'e> RingLosses<'e> {
                 false => layout.sample_id(record.body).map(RingKey::Event),
             };
         }
-        let trailer = self.events.parse_id_trailer(record.body);
         match self.by_cpu {
             // Rings of threads have none.
-            true => trailer.cpu.filter(|cpu| cpu.0 != u32::MAX).map(RingKey::Cpu),
-            false => trailer.id.map(RingKey::Event),
+            true => {
+                let cpu = self.events.trailer_cpu(record.body);
+                cpu.filter(|cpu| cpu.0 != u32::MAX).map(RingKey::Cpu)
+            }
+            false => self.events.parse_id_trailer(record.body).id.map(RingKey::Event),
         }
     }
 

@@ -493,7 +493,8 @@ impl<'e> StreamScanner<'e> {
             self.malformed.skip(self.stream, position);
             return;
         };
-        let id = self.events.parse_id_trailer(record.body);
+        // Most records are switches, whose trailer says nothing here.
+        let id = || self.events.parse_id_trailer(record.body);
         if let SideBand::Mmap(map) = &side_band {
             self.cut_maps.see(record.header, map.pid);
         }
@@ -505,16 +506,16 @@ impl<'e> StreamScanner<'e> {
             }
             SideBand::LostSamples { lost } => {
                 self.loss.lost_samples = self.loss.lost_samples.saturating_add(lost);
-                let event = id.id.and_then(|id| self.events.event_of_id(id)).unwrap_or(0);
+                let event = id().id.and_then(|id| self.events.event_of_id(id)).unwrap_or(0);
                 if let Some(count) = self.lost_samples_by_event.get_mut(event) {
                     *count = count.saturating_add(lost);
                 }
             }
-            SideBand::Budget(budget) => self.budget.push(id.time.unwrap_or_default(), &budget),
+            SideBand::Budget(budget) => self.budget.push(id().time.unwrap_or_default(), &budget),
             _ => {
                 let copies_maps = record.header.misc & misc::FORK_EXEC == 0;
                 if let Some(change) = to_change(side_band, record, copies_maps) {
-                    let stated = id.time.or_else(|| self.time_of_task(&change));
+                    let stated = id().time.or_else(|| self.time_of_task(&change));
                     let time = stated.unwrap_or_else(|| self.time_by_order(position, previous));
                     self.changes.push(TimedChange { time, change });
                 }

@@ -15,6 +15,6 @@ pub(crate) fn stated_time(events: &EventTable, record: RawRecord<'_>) -> Option<
         SideBand::Fork(task) | SideBand::Exit(task) => Some(TimestampNs(task.time)),
         _ => None,
     };
-    let time = events.parse_id_trailer(record.body).time.or_else(in_body)?;
+    let time = events.trailer_time(record.body).or_else(in_body)?;
     (time.0 > 0).then_some(time)
 }

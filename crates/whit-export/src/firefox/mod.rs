@@ -1,7 +1,7 @@
 //! Firefox Profiler: the processed profile format, thread by thread.
 //!
 //! Version 55 of the format, which the profiler brings up to date by itself. Its tables are columns; each thread has its
-//! own, so that one thread at a time is in memory. The crate `fxprof-processed-profile` writes neither inlined functions
+//! own, so that each writing thread has the tables of one in memory. The crate `fxprof-processed-profile` writes neither inlined functions
 //! nor lines.
 
 mod format;
@@ -11,12 +11,13 @@ mod thread;
 
 use crate::ExportError;
 use crate::content::Content;
+use crate::parts::write_parts;
 use format::{Category, Library, Meta, SampleUnits};
 use markers::SCHEMAS;
 use serde::Serialize;
 use serde_json::Value;
 use std::io::{BufWriter, Write};
-use thread::{Samples, Threads};
+use thread::{Part, Samples, Threads};
 use whit_profile::model::{DsoInfo, DsoKind};
 
 /// Version of the processed profile format.
@@ -30,9 +31,6 @@ const NO_BREAKPAD_ID: &str = "000000000000000000000000000000000";
 
 /// Writes the profile.
 pub(crate) fn write(content: &Content<'_>, out: &mut dyn Write) -> Result<(), ExportError> {
-    // JSON comes in parts of a few bytes, too small for a call through a pointer each.
-    let mut buffered = BufWriter::with_capacity(BUFFER_BYTES, out);
-    let out = &mut buffered;
     let threads = Threads::new(content);
     out.write_all(b"{\"meta\":")?;
     put(out, &meta(content, &threads))?;
@@ -40,24 +38,27 @@ pub(crate) fn write(content: &Content<'_>, out: &mut dyn Write) -> Result<(), Ex
     put(out, &libraries(content))?;
     out.write_all(b",\"pages\":[],\"counters\":[],\"profilerOverhead\":[],\"threads\":[")?;
     let samples = Samples::by_thread(content);
-    for (position, part) in threads.order.iter().enumerate() {
+    let numbered: Vec<_> = threads.order.iter().copied().enumerate().collect();
+    let write = |&(position, part): &(usize, Part), out: &mut dyn Write| {
         if position > 0 {
             out.write_all(b",")?;
         }
-        put(out, &thread::build(content, *part, &threads, &samples, position == 0))?;
-    }
+        put(out, &thread::build(content, part, &threads, &samples, position == 0))
+    };
+    write_parts(content.threads, &numbered, write, out)?;
     if threads.order.is_empty() {
         put(out, &thread::nothing(content))?;
     }
     out.write_all(b"]}")?;
-    buffered.into_inner().map_err(|error| error.into_error())?;
     Ok(())
 }
 
-type Output<'o> = BufWriter<&'o mut dyn Write>;
-
-fn put(out: &mut Output<'_>, value: &impl Serialize) -> Result<(), ExportError> {
-    Ok(serde_json::to_writer(out, value)?)
+fn put(out: &mut dyn Write, value: &impl Serialize) -> Result<(), ExportError> {
+    // JSON comes in parts of a few bytes, too small for a call through a pointer each.
+    let mut buffered = BufWriter::with_capacity(BUFFER_BYTES, out);
+    serde_json::to_writer(&mut buffered, value)?;
+    buffered.into_inner().map_err(|error| error.into_error())?;
+    Ok(())
 }
 
 fn meta<'a>(content: &Content<'a>, threads: &Threads) -> Meta<'a> {

@@ -10,7 +10,7 @@ use whit_types::TimestampNs;
 const SHORT_NS: u64 = 1_000_000;
 
 impl<'a> Tables<'_, 'a> {
-    pub(super) fn samples(&mut self, moments: &[Moment<'a>], spans: &[&TimelineSpan]) {
+    pub(super) fn samples(&mut self, moments: &[Moment<'a>], spans: &[TimelineSpan]) {
         let main = self.content.main_event();
         let interval_ns = main.and_then(|event| self.content.interval_ns(event));
         let is_sliced = self.content.slice_ns().is_some();
@@ -49,7 +49,7 @@ impl<'a> Tables<'_, 'a> {
     /// Adds a row: time, call chain and number of samples. `unknown_ns` is its CPU time where no switches say it.
     fn push(
         &mut self,
-        row: &mut Rows<'_, '_>,
+        row: &mut Rows<'_>,
         (time, stack, weight): (TimestampNs, Option<u32>, u64),
         unknown_ns: u64,
     ) {
@@ -70,8 +70,8 @@ impl<'a> Tables<'_, 'a> {
 }
 
 /// Sums over the rows so far.
-struct Rows<'s, 'a> {
-    on_cpu: OnCpu<'s, 'a>,
+struct Rows<'s> {
+    on_cpu: OnCpu<'s>,
     before_ns: u64,
     taken_ns: u64,
     deltas: Vec<u64>,
@@ -81,13 +81,13 @@ struct Rows<'s, 'a> {
 ///
 /// The profiler draws a sample until the next one. So a sample before a long wait needs an end, which is a row
 /// without a call chain and without weight.
-struct Idle<'s, 'a> {
-    spans: &'s [&'a TimelineSpan],
+struct Idle<'s> {
+    spans: &'s [TimelineSpan],
     at: usize,
     interval_ns: Option<u64>,
 }
 
-impl Idle<'_, '_> {
+impl Idle<'_> {
     /// The first such moment between two samples, asked for in order of time.
     fn between(
         &mut self,
@@ -115,14 +115,14 @@ impl Idle<'_, '_> {
 }
 
 /// The time of a thread on the CPU, asked for in order of time.
-struct OnCpu<'s, 'a> {
-    spans: &'s [&'a TimelineSpan],
+struct OnCpu<'s> {
+    spans: &'s [TimelineSpan],
     at: usize,
     /// In the spans before.
     before_ns: u64,
 }
 
-impl OnCpu<'_, '_> {
+impl OnCpu<'_> {
     fn until(&mut self, time: TimestampNs) -> u64 {
         while let Some(span) = self.spans.get(self.at) {
             if span.start.0.saturating_add(span.duration_ns) > time.0 {
@@ -158,8 +158,7 @@ mod tests {
     }
 
     fn idle(spans: &[TimelineSpan], interval_ns: Option<u64>, samples: &[u64]) -> Vec<Option<u64>> {
-        let spans: Vec<_> = spans.iter().collect();
-        let mut idle = Idle { spans: &spans, at: 0, interval_ns };
+        let mut idle = Idle { spans, at: 0, interval_ns };
         let before = [None].into_iter().chain(samples.iter().map(|at| Some(TimestampNs(*at))));
         let next = samples.iter().map(|at| Some(TimestampNs(*at))).chain([None]);
         before.zip(next).map(|(before, next)| idle.between(before, next).map(|at| at.0)).collect()

@@ -112,7 +112,7 @@ impl Threads {
 /// The samples and stretches of time of each thread.
 pub(super) struct Samples<'a> {
     moments: FxHashMap<Part, Vec<Moment<'a>>>,
-    spans: Vec<Vec<&'a TimelineSpan>>,
+    spans: &'a [TimelineSpan],
     /// A source file of each function.
     files: Vec<&'a str>,
 }
@@ -120,15 +120,17 @@ pub(super) struct Samples<'a> {
 impl<'a> Samples<'a> {
     pub(super) fn by_thread(content: &Content<'a>) -> Samples<'a> {
         let mut moments: FxHashMap<Part, Vec<_>> = FxHashMap::default();
-        let mut spans = vec![Vec::new(); content.profile.threads.len()];
         for moment in content.moments() {
             let part = Part { thread: moment.row.thread, cgroup: content.cgroup(moment.row) };
             moments.entry(part).or_default().push(moment);
         }
-        for span in content.switches.iter().flat_map(|switches| &switches.timeline.spans) {
-            spans[span.thread.index()].push(span);
-        }
-        Samples { moments, spans, files: content.files_of_functions() }
+        Samples { moments, spans: content.spans(), files: content.files_of_functions() }
+    }
+
+    fn spans_of(&self, thread: ThreadId) -> &'a [TimelineSpan] {
+        let first = self.spans.partition_point(|span| span.thread < thread);
+        let of_thread = &self.spans[first..];
+        &of_thread[..of_thread.partition_point(|span| span.thread == thread)]
     }
 }
 
@@ -169,7 +171,7 @@ pub(super) fn build<'a>(
         tables.notes();
     }
     let is_home = threads.homes.contains(&part);
-    let spans = samples.spans[part.thread.index()].as_slice();
+    let spans = samples.spans_of(part.thread);
     let spans = if is_home { spans } else { &[] };
     spans.iter().for_each(|span| tables.wait(span));
     let moments = samples.moments.get(&part).map_or(&[][..], Vec::as_slice);

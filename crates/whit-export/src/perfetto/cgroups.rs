@@ -3,7 +3,7 @@
 //! A slice reaches from the first sample in a cgroup to the first in another, or to the last of the thread. Its
 //! arguments are the samples and periods of each event in it: their sums by name are those of the cgroups.
 
-use super::{FIRST_CGROUP_TRACK, Writer};
+use super::{FIRST_CGROUP_TRACK, Writer, states};
 use crate::content::Moment;
 use crate::proto::perfetto::DebugAnnotation;
 use std::collections::BTreeMap;
@@ -28,7 +28,14 @@ pub(super) fn write(writer: &mut Writer<'_, '_, '_>, moments: &[Moment<'_>]) -> 
             add(by_thread.entry(moment.row.thread).or_default(), cgroup, moment);
         }
     }
+    if by_thread.is_empty() {
+        return Ok(());
+    }
+    let described = states::described(writer.content, writer.has_cpus);
     for (thread, stays) in by_thread {
+        if !described.contains(&thread) {
+            writer.thread_track(thread)?;
+        }
         let track = writer.child_track(FIRST_CGROUP_TRACK, thread, "cgroup")?;
         for (at, stay) in stays.iter().enumerate() {
             let to = stays.get(at + 1).map_or(stay.last, |next| next.from);

@@ -1,7 +1,7 @@
 //! Messages written field by field, without a value for each: a trace has hundreds of thousands of packets.
 
 use prost::Message;
-use prost::encoding::{WireType, encode_key, encode_varint, message};
+use prost::encoding::{WireType, message};
 
 /// The fields of a message, which are written in order of their tags.
 pub(super) struct Fields<'b> {
@@ -15,8 +15,8 @@ impl Fields<'_> {
     }
 
     pub(super) fn number(&mut self, tag: u32, number: u64) {
-        encode_key(tag, WireType::Varint, self.bytes);
-        encode_varint(number, self.bytes);
+        key(self.bytes, tag, WireType::Varint);
+        varint(self.bytes, number);
     }
 
     /// A number of 32 bits with a sign; the format lengthens it.
@@ -26,8 +26,8 @@ impl Fields<'_> {
 
     /// A text of several parts.
     pub(super) fn text(&mut self, tag: u32, parts: &[&str]) {
-        encode_key(tag, WireType::LengthDelimited, self.bytes);
-        encode_varint(parts.iter().map(|part| part.len() as u64).sum(), self.bytes);
+        key(self.bytes, tag, WireType::LengthDelimited);
+        varint(self.bytes, parts.iter().map(|part| part.len() as u64).sum());
         parts.iter().for_each(|part| self.bytes.extend_from_slice(part.as_bytes()));
     }
 
@@ -36,9 +36,21 @@ impl Fields<'_> {
         message::encode(tag, value, self.bytes);
     }
 
+    /// A message whose fields are there.
+    pub(super) fn encoded(&mut self, tag: u32, fields: &[u8]) {
+        key(self.bytes, tag, WireType::LengthDelimited);
+        varint(self.bytes, fields.len() as u64);
+        self.bytes.extend_from_slice(fields);
+    }
+
+    /// Fields that are there.
+    pub(super) fn append(&mut self, fields: &[u8]) {
+        self.bytes.extend_from_slice(fields);
+    }
+
     /// A message of fields.
     pub(super) fn message(&mut self, tag: u32, fill: impl FnOnce(&mut Fields<'_>)) {
-        encode_key(tag, WireType::LengthDelimited, self.bytes);
+        key(self.bytes, tag, WireType::LengthDelimited);
         let start = self.bytes.len();
         // Most lengths have one byte; longer ones push the content back.
         self.bytes.push(0);
@@ -48,11 +60,28 @@ impl Fields<'_> {
             Ok(length @ ..0x80) => self.bytes[start] = length,
             _ => {
                 let mut prefix = Vec::new();
-                encode_varint(length, &mut prefix);
+                varint(&mut prefix, length);
                 self.bytes.splice(start..=start, prefix);
             }
         }
     }
+}
+
+fn key(bytes: &mut Vec<u8>, tag: u32, wire_type: WireType) {
+    varint(bytes, u64::from(tag << 3 | wire_type as u32));
+}
+
+/// prost's asks for room byte by byte, in each place that it is copied to.
+#[inline(never)]
+fn varint(bytes: &mut Vec<u8>, mut number: u64) {
+    let (mut digits, mut length) = ([0u8; 10], 0);
+    while number >= 0x80 {
+        digits[length] = number as u8 | 0x80;
+        number >>= 7;
+        length += 1;
+    }
+    digits[length] = number as u8;
+    bytes.extend_from_slice(&digits[..=length]);
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! Perfetto: samples with call stacks, processes, the scheduling of CPUs, losses.
 //!
 //! Each packet is written as soon as it is made. Names and call stacks are interned in front of the samples that use
-//! them, since their sequence is read from the beginning.
+//! them, since their sequence is read from the beginning. Several threads write parts of the trace: the events of CPUs,
+//! the states of threads, the samples of events.
 
 mod cgroups;
 mod fields;
@@ -10,15 +11,18 @@ mod sched;
 mod stacks;
 mod states;
 
-use crate::content::Content;
+use crate::ExportError;
+use crate::content::{Content, Moment};
+use crate::parts::write_parts;
 use crate::proto::perfetto::{
     DebugAnnotation, Process, ProcessTree, Thread, ThreadDescriptor, TracePacket, TrackDescriptor,
 };
 use fields::Fields;
-use rustc_hash::FxHashSet;
+use sched::CpuEvents;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
-use whit_profile::model::ThreadId;
+use whit_profile::model::{EventId, ThreadId};
+use whit_profile::switches::TimelineSpan;
 use whit_types::{OutsideText, TimestampNs};
 
 /// Sequence of everything but samples.
@@ -53,38 +57,69 @@ pub(crate) enum SampleForm {
     Perf,
 }
 
+/// A part of the trace.
+enum Part<'p> {
+    /// Processes, threads, notes and losses.
+    Head,
+    Cpu(CpuEvents),
+    /// The states of some threads.
+    States(&'p [TimelineSpan]),
+    Cgroups,
+    Samples {
+        event: EventId,
+        sequence: u32,
+    },
+}
+
 /// Writes the trace.
 pub(crate) fn write(
     content: &Content<'_>,
     form: SampleForm,
     out: &mut dyn Write,
-) -> io::Result<()> {
-    let described = FxHashSet::default();
-    let mut writer = Writer { content, out, buffer: Vec::new(), described };
-    writer.processes()?;
-    writer.notes()?;
-    writer.losses()?;
+) -> Result<(), ExportError> {
     let has_cpus = sched::is_told(content);
-    if has_cpus {
-        sched::write(&mut writer)?;
-    }
-    states::write(&mut writer, has_cpus)?;
     let moments = content.moments();
-    cgroups::write(&mut writer, &moments)?;
-    for (number, event) in content.sampled_events().into_iter().enumerate() {
-        let sequence = FIRST_SAMPLE_SEQUENCE + number as u32;
-        let of_event = moments.iter().filter(|moment| moment.row.event == event);
-        writer.samples(event, sequence, form, of_event)?;
-    }
-    Ok(())
+    let cpus = if has_cpus { sched::by_cpu(content) } else { Vec::new() };
+    let sampled = content.sampled_events().into_iter();
+    let samples = |(event, sequence)| Part::Samples { event, sequence };
+    let parts: Vec<Part<'_>> = std::iter::once(Part::Head)
+        .chain(cpus.into_iter().map(Part::Cpu))
+        .chain(states::parts(content.spans()).into_iter().map(Part::States))
+        .chain([Part::Cgroups])
+        .chain(sampled.zip(FIRST_SAMPLE_SEQUENCE..).map(samples))
+        .collect();
+    let write = |part: &Part<'_>, out: &mut dyn Write| {
+        let writer = Writer { content, out, buffer: Vec::new(), has_cpus };
+        Ok(writer.part(part, &moments, form)?)
+    };
+    write_parts(content.threads, &parts, write, out)
 }
 
 struct Writer<'c, 'a, 'o> {
     content: &'c Content<'a>,
     out: &'o mut dyn Write,
     buffer: Vec<u8>,
-    /// Threads whose track is described.
-    described: FxHashSet<ThreadId>,
+    /// The tracks of CPUs have the runs.
+    has_cpus: bool,
+}
+
+impl<'a> Writer<'_, 'a, '_> {
+    fn part(mut self, part: &Part<'_>, moments: &[Moment<'a>], form: SampleForm) -> io::Result<()> {
+        match part {
+            Part::Head => {
+                self.processes()?;
+                self.notes()?;
+                self.losses()
+            }
+            Part::Cpu(events) => sched::write(&mut self, events),
+            Part::States(spans) => states::write(&mut self, spans),
+            Part::Cgroups => cgroups::write(&mut self, moments),
+            Part::Samples { event, sequence } => {
+                let of_event = moments.iter().filter(|moment| moment.row.event == *event);
+                self.samples(*event, *sequence, form, of_event)
+            }
+        }
+    }
 }
 
 impl Writer<'_, '_, '_> {
@@ -130,12 +165,9 @@ impl Writer<'_, '_, '_> {
         })
     }
 
-    /// The track of a thread, below which its others stand.
+    /// The track of a thread, below which its others stand. It is described once.
     fn thread_track(&mut self, thread: ThreadId) -> io::Result<u64> {
-        let uuid = FIRST_THREAD_TRACK + u64::from(thread.0);
-        if !self.described.insert(thread) {
-            return Ok(uuid);
-        }
+        let uuid = track_of(thread);
         let info = &self.content.profile.threads[thread.index()];
         let name = self.content.thread_name(info).to_owned();
         self.describe_track(TrackDescriptor {
@@ -152,7 +184,7 @@ impl Writer<'_, '_, '_> {
 
     /// A track below that of a thread.
     fn child_track(&mut self, first: u64, thread: ThreadId, name: &str) -> io::Result<u64> {
-        let (parent_uuid, uuid) = (self.thread_track(thread)?, first + u64::from(thread.0));
+        let (parent_uuid, uuid) = (track_of(thread), first + u64::from(thread.0));
         self.describe_track(TrackDescriptor {
             uuid: Some(uuid),
             name: Some(name.to_owned()),
@@ -201,12 +233,25 @@ impl Writer<'_, '_, '_> {
             general_fields(packet, time);
             packet.message(11, |event| {
                 annotations.iter().for_each(|annotation| event.value(4, annotation));
-                event.signed(9, kind);
-                event.number(11, track);
-                event.text(22, &[CATEGORY]);
-                name.iter().for_each(|name| event.text(23, name));
+                event_fields(event, (kind, track), name);
             });
         });
+        self.out.write_all(&self.buffer)
+    }
+
+    /// A slice whose packets are made but for their times.
+    fn formed_slice(
+        &mut self,
+        form: &SliceForm,
+        (from, to): (TimestampNs, TimestampNs),
+    ) -> io::Result<()> {
+        self.buffer.clear();
+        for (time, event) in [(from, &form.begin), (to, &form.end)] {
+            Fields::at_end_of(&mut self.buffer).message(PACKET, |packet| {
+                general_fields(packet, time);
+                packet.encoded(11, event);
+            });
+        }
         self.out.write_all(&self.buffer)
     }
 
@@ -251,6 +296,33 @@ impl Writer<'_, '_, '_> {
     }
 }
 
+/// The packets of a slice: those of a track mostly differ in their times alone.
+struct SliceForm {
+    begin: Vec<u8>,
+    end: Vec<u8>,
+}
+
+impl SliceForm {
+    fn new(track: u64, name: &[&str]) -> SliceForm {
+        let (mut begin, mut end) = (Vec::new(), Vec::new());
+        event_fields(&mut Fields::at_end_of(&mut begin), (SLICE_BEGIN, track), Some(name));
+        event_fields(&mut Fields::at_end_of(&mut end), (SLICE_END, track), None);
+        SliceForm { begin, end }
+    }
+}
+
+/// The fields of a `TrackEvent` behind its annotations.
+fn event_fields(event: &mut Fields<'_>, (kind, track): (i32, u64), name: Option<&[&str]>) {
+    event.signed(9, kind);
+    event.number(11, track);
+    event.text(22, &[CATEGORY]);
+    name.iter().for_each(|name| event.text(23, name));
+}
+
+fn track_of(thread: ThreadId) -> u64 {
+    FIRST_THREAD_TRACK + u64::from(thread.0)
+}
+
 /// Time and sequence of a packet that has no sample.
 fn general_fields(packet: &mut Fields<'_>, time: TimestampNs) {
     packet.number(8, time.0);
@@ -260,4 +332,65 @@ fn general_fields(packet: &mut Fields<'_>, time: TimestampNs) {
 /// A name as Perfetto's tables hold it.
 fn name_bytes(text: OutsideText<&str>) -> Vec<u8> {
     text.exact().as_bytes().to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_support::with_time_line;
+    use prost::Message;
+    use rustc_hash::FxHashSet;
+
+    #[derive(Clone, PartialEq, Message)]
+    struct Trace {
+        #[prost(message, repeated, tag = "1")]
+        packets: Vec<TracePacket>,
+    }
+
+    /// Cgroups of threads with and without waits, and switches.
+    const RECORDINGS: [(&str, bool); 4] = [
+        ("perf-containers", true),
+        ("perf-containers", false),
+        ("perf-cgroups", false),
+        ("perf-switches", false),
+    ];
+
+    fn trace((name, adds_waits): (&str, bool), threads: usize, form: SampleForm) -> Vec<u8> {
+        with_time_line(name, adds_waits, threads, |content| {
+            let mut bytes = Vec::new();
+            write(content, form, &mut bytes).expect("write");
+            bytes
+        })
+    }
+
+    #[test]
+    fn tracks_are_described_once_and_in_front_of_those_below_them() {
+        let mut below = 0;
+        for recording in RECORDINGS {
+            let name = recording.0;
+            let bytes = trace(recording, 2, SampleForm::Stack);
+            let mut known = FxHashSet::default();
+            for packet in Trace::decode(&bytes[..]).expect("a trace").packets {
+                let Some(track) = packet.track_descriptor else { continue };
+                let parent = track.parent_uuid;
+                assert!(parent.is_none_or(|parent| known.contains(&parent)), "{name}: {track:?}");
+                assert!(known.insert(track.uuid.expect("a number")), "{name}: {track:?}");
+                below += usize::from(parent.is_some());
+            }
+        }
+        assert!(below > 3, "{below} tracks are below others");
+    }
+
+    #[test]
+    fn traces_have_the_same_bytes_with_any_number_of_threads() {
+        for recording in RECORDINGS {
+            for form in [SampleForm::Stack, SampleForm::Perf] {
+                let (name, one) = (recording.0, trace(recording, 1, form));
+                assert!(
+                    [2, 3, 8].iter().all(|threads| trace(recording, *threads, form) == one),
+                    "{name}"
+                );
+            }
+        }
+    }
 }

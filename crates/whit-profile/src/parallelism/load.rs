@@ -66,11 +66,11 @@ pub(crate) fn load(
         records.next_batch(&mut job.records)?;
         let level = |pending: PendingSample<'_>| follower.take(pending.record(), pending.time);
         job.levels.extend(job.records.iter().map(level));
-        Ok::<_, LoadError>(!job.records.is_empty())
+        Ok(!job.records.is_empty())
     };
     let decoder =
         |_| Decoder { prepared: &prepared, sums: SampleSums::new(recording, options, &prepared) };
-    let parts = in_turn(options.threads, decoder, fill, |_| Ok(()))?;
+    let parts = in_turn(options.threads, decoder, || fill, |_| Ok::<_, LoadError>(()))?;
     prepared.check_dumps()?;
     let disordered = records.disordered();
     let info = follower.finish();

@@ -18,19 +18,22 @@ pub(super) fn run(
     summary: &mut ScriptSummary,
 ) -> Result<(), ScriptError> {
     let mut stops = StopCounts::of_chained(&work.recording.features);
-    let mut shown_since = ShownSince::new(work);
     let mut switches = SwitchState::new(work.format.switches());
-    let fill = |job: &mut Job| {
-        loop {
-            samples.next_batch(&mut job.samples)?;
-            let is_end = job.samples.is_empty();
-            switches.retain(work.prepared, &mut job.samples);
-            if is_end || !job.samples.is_empty() {
-                break;
+    let (of_thread, switches) = (&mut *samples, &mut switches);
+    let make_fill = || {
+        let mut shown_since = ShownSince::new(work);
+        move |job: &mut Job| {
+            loop {
+                of_thread.next_batch(&mut job.samples)?;
+                let is_end = job.samples.is_empty();
+                switches.retain(work.prepared, &mut job.samples);
+                if is_end || !job.samples.is_empty() {
+                    break;
+                }
             }
+            shown_since.fill(job);
+            Ok(!job.samples.is_empty())
         }
-        shown_since.fill(job);
-        Ok(!job.samples.is_empty())
     };
     let take = |job: &mut Job| {
         summary.samples += job.formatted;
@@ -38,7 +41,7 @@ pub(super) fn run(
         stops.foreign_stacks = stops.foreign_stacks.saturating_add(job.foreign_stacks);
         Ok::<_, ScriptError>(out.write_all(&job.text)?)
     };
-    in_turn(work.options.threads, |_| Worker::new(work), fill, take)?;
+    in_turn(work.options.threads, |_| Worker::new(work), make_fill, take)?;
     work.prepared.check_dumps()?;
     summary.warnings.extend(stops.warnings());
     if let samples @ 1.. = samples.disordered() {

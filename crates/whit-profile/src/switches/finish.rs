@@ -12,7 +12,7 @@ use super::sums::{CpuTime, KeptWait, SwitchTotals, WakerKey};
 use super::switch_event::StackRef;
 use super::switch_key::SwitchKey;
 use super::thread_cgroups::ThreadFacts;
-use super::timeline::Piece;
+use super::timeline::{Line, Piece};
 use crate::aggregate::Aggregate;
 use crate::finish::Builder;
 use crate::model::{NodeId, ThreadId};
@@ -51,7 +51,7 @@ pub(super) struct Raw {
     wakers: FxHashMap<WakerKey, (u64, u64)>,
     wakers_left_off: u64,
     worst: Vec<KeptWait>,
-    timeline: (Vec<(u32, Vec<Piece>)>, u64),
+    timeline: (Vec<(u32, Line)>, u64),
     /// Thread, the recorded time in which it existed, and its waits that are left out.
     lives: Vec<(u32, u64, u64)>,
     run_queue: Vec<(u32, DelaySums)>,
@@ -308,11 +308,7 @@ impl Namer<'_, '_> {
         }
     }
 
-    fn timeline(
-        &self,
-        (threads, grain_ns): (Vec<(u32, Vec<Piece>)>, u64),
-        max_spans: usize,
-    ) -> Timeline {
+    fn timeline(&self, (threads, grain_ns): (Vec<(u32, Line)>, u64), max_spans: usize) -> Timeline {
         let span = |thread: ThreadId, piece: &Piece| TimelineSpan {
             thread,
             start: piece.start,
@@ -327,13 +323,13 @@ impl Namer<'_, '_> {
             count: piece.count,
             trust: piece.trust,
         };
-        let named = threads.into_iter().map(|(thread, pieces)| (self.thread(thread), pieces));
-        let mut threads: Vec<(ThreadId, Vec<Piece>)> = named.collect();
+        let named = threads.into_iter().map(|(thread, line)| (self.thread(thread), line));
+        let mut threads: Vec<(ThreadId, Line)> = named.collect();
         // With the few threads in order, the spans mostly are in order, and there may be a million of these.
         threads.sort_by_key(|(thread, _)| *thread);
-        let mut spans = Vec::with_capacity(threads.iter().map(|(_, pieces)| pieces.len()).sum());
-        for (thread, pieces) in threads {
-            spans.extend(pieces.iter().map(|piece| span(thread, piece)));
+        let mut spans = Vec::with_capacity(threads.iter().map(|(_, line)| line.len()).sum());
+        for (thread, line) in threads {
+            spans.extend(line.pieces().map(|piece| span(thread, &piece)));
         }
         spans.sort_by_key(|span: &TimelineSpan| (span.thread, span.start));
         Timeline { spans, grain_ns, max_spans }

@@ -302,7 +302,7 @@ impl IntervalStream<'_> {
             job.events.iter().for_each(|event| intervals.take(event, &mut rows));
             if rows.rows.len() >= BATCH_ROWS { hand_out(&mut rows.rows) } else { Ok(()) }
         };
-        in_turn(workers, make, fill, take_job)?;
+        in_turn(workers, make, || fill, take_job)?;
         prepared.check_dumps()?;
         intervals.finish(&mut rows);
         let mut last: Vec<_> = rows.runs.drain().map(|(_, run)| run).collect();

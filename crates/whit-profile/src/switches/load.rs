@@ -3,7 +3,8 @@
 //! Switches need each thread's records in order of time, and a thread moves from CPU to CPU. So the
 //! second pass reads as `whit script` does, in order: records come merged over all streams, threads
 //! decode batches of them and make their call chains, and one thread takes the switch events in order
-//! and follows the intervals. Only the last is serial, and it sees no chain: some numbers per record.
+//! and follows the intervals. Reading and following are serial, each on its own thread, and follow no
+//! chain: some numbers per record.
 
 use super::cut::{Cut, recorded_in};
 use super::decode::{Decoder, Job, TreeStacks};
@@ -111,14 +112,16 @@ pub fn load_with_code(
         let stacks = TreeStacks::new(number, recording, options, &prepared);
         Decoder::new(&prepared, &roles, stacks).keeping_told(recording)
     };
-    let parts = in_turn(options.threads, decoder, fill, take)?;
+    let parts = in_turn(options.threads, decoder, || fill, take)?;
+    let disordered = records.disordered();
+    // Its buffers are not needed any more.
+    drop(records);
     prepared.check_dumps()?;
     let (inconsistencies, recorded) = intervals.finish(&mut Cut::new(prepared.time, &mut totals));
     let recorded = recorded_in(prepared.time, recorded);
     let step = totals.phase_test.warning();
     (switches.inconsistencies, switches.span) = (inconsistencies, recorded.span());
     switches.recorded_ns = recorded.recorded_ns();
-    let disordered = records.disordered();
     switches.locks.kernel_recorded = roles.tells_contention();
     let mut trees = Trees::merge(parts);
     let raw = super::finish::take_apart(totals, &mut trees, &recorded.spans, &prepared);

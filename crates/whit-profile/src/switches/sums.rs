@@ -101,8 +101,8 @@ pub(crate) struct SwitchTotals<'a> {
     pub(crate) left_out: FxHashMap<u32, u64>,
     /// Whether samples keep step with runs.
     pub(super) phase_test: PhaseTest,
-    /// By thread.
-    unsampled: FxHashMap<u32, Unsampled>,
+    /// By the thread's number.
+    unsampled: Vec<Unsampled>,
 }
 
 impl<'a> SwitchTotals<'a> {
@@ -129,7 +129,7 @@ impl<'a> SwitchTotals<'a> {
             lives: FxHashMap::default(),
             left_out: FxHashMap::default(),
             phase_test: PhaseTest::default(),
-            unsampled: FxHashMap::default(),
+            unsampled: Vec::new(),
         }
     }
 
@@ -333,7 +333,10 @@ impl Sink for SwitchTotals<'_> {
             self.distribute(thread, comm, samples, ns, Trust::Lossy);
             return;
         }
-        let waiting = self.unsampled.entry(thread).or_default();
+        if self.unsampled.len() <= thread as usize {
+            self.unsampled.resize(thread as usize + 1, Unsampled::default());
+        }
+        let waiting = &mut self.unsampled[thread as usize];
         let total = waiting.ns.saturating_add(ns);
         if run.samples.is_empty() {
             *waiting = Unsampled { ns: total, comm };
@@ -367,7 +370,8 @@ impl Sink for SwitchTotals<'_> {
     /// Time without a sample is the thread's, at no place.
     fn end(&mut self, task: Task) {
         let Some(thread) = self.threads.get(&(task.pid, task.tid)) else { return };
-        if let Some(Unsampled { ns: ns @ 1.., comm }) = self.unsampled.remove(&thread) {
+        let waiting = self.unsampled.get_mut(thread as usize).map(std::mem::take);
+        if let Some(Unsampled { ns: ns @ 1.., comm }) = waiting {
             let nowhere = TimedStack { time: TimestampNs(0), stack: StackRef::NONE };
             self.distribute(thread, comm, &[nowhere], ns, Trust::Whole);
         }

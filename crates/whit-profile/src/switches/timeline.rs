@@ -7,7 +7,7 @@
 use super::interval::Trust;
 use super::model::Activity;
 use super::switch_event::StackRef;
-use rustc_hash::FxHashMap;
+use std::num::NonZeroU32;
 use whit_types::{CpuId, TimestampNs};
 
 /// 1 µs: spans shorter than this are joined first.
@@ -83,10 +83,108 @@ impl Piece {
     }
 }
 
+/// A piece as it is kept. There may be a million, and most are one interval without a waker.
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    start: TimestampNs,
+    duration_ns: u64,
+    stack: StackRef,
+    cpu: Option<CpuId>,
+    /// The place of the rest, from 1 on.
+    rest: Option<NonZeroU32>,
+    activity: Activity,
+    trust: Trust,
+}
+
+/// The rest of a piece that is several intervals or has a waker.
+#[derive(Clone, Copy, Debug)]
+struct Rest {
+    waker: Option<PieceWaker>,
+    parts_ns: [u64; 3],
+    count: u64,
+}
+
+/// The time line of a thread.
+#[derive(Debug, Default)]
+pub(crate) struct Line {
+    kept: Vec<Kept>,
+    rests: Vec<Rest>,
+}
+
+impl Line {
+    pub(crate) fn len(&self) -> usize {
+        self.kept.len()
+    }
+
+    /// Its pieces, in order of time.
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = Piece> + '_ {
+        self.kept.iter().map(|kept| self.piece(kept))
+    }
+
+    fn piece(&self, kept: &Kept) -> Piece {
+        let Kept { start, duration_ns, stack, cpu, activity, trust, .. } = *kept;
+        let one = Piece::one(activity, (start, duration_ns), cpu, stack, trust);
+        let at = kept.rest.map(|rest| rest.get() as usize - 1);
+        match at.and_then(|at| self.rests.get(at)) {
+            Some(Rest { waker, parts_ns, count }) => {
+                Piece { waker: *waker, parts_ns: *parts_ns, count: *count, ..one }
+            }
+            None => one,
+        }
+    }
+
+    /// The piece as it is kept, its rest at the place of that of another one which it replaces.
+    fn keep(&mut self, piece: &Piece, place: Option<NonZeroU32>) -> Kept {
+        let Piece { start, duration_ns, activity, cpu, stack, trust, .. } = *piece;
+        let is_one = *piece == Piece::one(activity, (start, duration_ns), cpu, stack, trust);
+        let rest = (!is_one).then(|| {
+            let rest = Rest { waker: piece.waker, parts_ns: piece.parts_ns, count: piece.count };
+            match place.and_then(|at| self.rests.get_mut(at.get() as usize - 1)) {
+                Some(before) => *before = rest,
+                None => self.rests.push(rest),
+            }
+            place.or(NonZeroU32::new(self.rests.len() as u32))
+        });
+        Kept { start, duration_ns, stack, cpu, rest: rest.flatten(), activity, trust }
+    }
+
+    /// Adds the next interval, or joins it with the last one.
+    fn push(&mut self, piece: Piece, grain_ns: u64) {
+        let last = self.kept.last().copied().filter(|last| last.joins(&piece, grain_ns));
+        match last {
+            Some(last) => {
+                let mut joined = self.piece(&last);
+                joined.join(&piece);
+                let joined = self.keep(&joined, last.rest);
+                if let Some(last) = self.kept.last_mut() {
+                    *last = joined;
+                }
+            }
+            None => {
+                let kept = self.keep(&piece, None);
+                self.kept.push(kept);
+            }
+        }
+    }
+}
+
+impl Kept {
+    fn joins(&self, next: &Piece, grain_ns: u64) -> bool {
+        let both_run = self.activity == Activity::Running && next.activity == Activity::Running;
+        let end = TimestampNs(self.start.0.saturating_add(self.duration_ns));
+        let goes_on = both_run && end == next.start && self.cpu == next.cpu;
+        let is_short = self.activity == Activity::Mixed || self.duration_ns < grain_ns;
+        goes_on || (is_short && next.is_short(grain_ns))
+    }
+}
+
 /// Time lines by thread.
 #[derive(Debug)]
 pub(crate) struct TimelineSums {
-    by_thread: FxHashMap<u32, Vec<Piece>>,
+    /// By the thread's number; numbers have no gaps.
+    by_thread: Vec<Line>,
+    /// Threads with pieces.
+    threads: usize,
     pieces: usize,
     max_pieces: usize,
     grain_ns: u64,
@@ -95,7 +193,7 @@ pub(crate) struct TimelineSums {
 impl TimelineSums {
     /// With at most this many pieces, and one for each thread.
     pub(crate) fn new(max_pieces: usize) -> TimelineSums {
-        TimelineSums { by_thread: FxHashMap::default(), pieces: 0, max_pieces, grain_ns: 0 }
+        TimelineSums { by_thread: Vec::new(), threads: 0, pieces: 0, max_pieces, grain_ns: 0 }
     }
 
     /// Adds the next interval of a thread.
@@ -103,12 +201,16 @@ impl TimelineSums {
         if self.max_pieces == 0 {
             return;
         }
-        let grain_ns = self.grain_ns;
-        let pieces = self.by_thread.entry(thread).or_default();
-        let before = pieces.len();
-        push(pieces, piece, grain_ns);
-        self.pieces += pieces.len() - before;
-        while self.pieces > self.max_pieces.max(self.by_thread.len()) {
+        let thread = thread as usize;
+        if thread >= self.by_thread.len() {
+            self.by_thread.resize_with(thread + 1, Line::default);
+        }
+        let line = &mut self.by_thread[thread];
+        let before = line.len();
+        line.push(piece, self.grain_ns);
+        self.pieces += line.len() - before;
+        self.threads += usize::from(before == 0);
+        while self.pieces > self.max_pieces.max(self.threads) {
             self.thin();
         }
     }
@@ -116,33 +218,19 @@ impl TimelineSums {
     fn thin(&mut self) {
         self.grain_ns = self.grain_ns.saturating_mul(2).max(FIRST_GRAIN_NS);
         self.pieces = 0;
-        for pieces in self.by_thread.values_mut() {
-            let mut thinned = Vec::new();
-            pieces.iter().for_each(|piece| push(&mut thinned, *piece, self.grain_ns));
+        for line in &mut self.by_thread {
+            let mut thinned = Line::default();
+            line.pieces().for_each(|piece| thinned.push(piece, self.grain_ns));
             self.pieces += thinned.len();
-            *pieces = thinned;
+            *line = thinned;
         }
     }
 
     /// Threads in order of their numbers, and the grain.
-    pub(crate) fn finish(self) -> (Vec<(u32, Vec<Piece>)>, u64) {
-        let mut all: Vec<_> = self.by_thread.into_iter().collect();
-        all.sort_unstable_by_key(|(thread, _)| *thread);
-        (all, self.grain_ns)
+    pub(crate) fn finish(self) -> (Vec<(u32, Line)>, u64) {
+        let all = (0..).zip(self.by_thread).filter(|(_, line)| line.len() > 0);
+        (all.collect(), self.grain_ns)
     }
-}
-
-fn push(pieces: &mut Vec<Piece>, piece: Piece, grain_ns: u64) {
-    match pieces.last_mut() {
-        Some(last) if joins(last, &piece, grain_ns) => last.join(&piece),
-        _ => pieces.push(piece),
-    }
-}
-
-fn joins(last: &Piece, next: &Piece, grain_ns: u64) -> bool {
-    let both_run = last.activity == Activity::Running && next.activity == Activity::Running;
-    let goes_on = both_run && last.end() == next.start && last.cpu == next.cpu;
-    goes_on || (last.is_short(grain_ns) && next.is_short(grain_ns))
 }
 
 #[cfg(test)]
@@ -162,7 +250,8 @@ mod tests {
         line.add(1, piece(Activity::Running, 15, 5));
         line.add(1, piece(Activity::Waiting, 20, 5));
         let (all, grain) = line.finish();
-        let [(1, pieces)] = &all[..] else { panic!("{all:?}") };
+        let [(1, line)] = &all[..] else { panic!("{all:?}") };
+        let pieces: Vec<_> = line.pieces().collect();
         assert_eq!((pieces.len(), pieces[0].duration_ns, pieces[0].count, grain), (2, 10, 1, 0));
     }
 
@@ -176,10 +265,48 @@ mod tests {
         };
         let mut line = TimelineSums::new(1);
         line.add(1, Piece { waker: Some(waker), ..piece(Activity::Waiting, 0, 5) });
-        assert_eq!(line.by_thread[&1][0].waker, Some(waker));
+        let waker_of_first = |line: &Line| line.pieces().next().and_then(|piece| piece.waker);
+        assert_eq!(waker_of_first(&line.by_thread[1]), Some(waker));
         line.add(1, piece(Activity::Running, 5, 5));
         let (all, _) = line.finish();
-        assert_eq!((all[0].1[0].activity, all[0].1[0].waker), (Activity::Mixed, None));
+        assert_eq!(waker_of_first(&all[0].1), None);
+        assert_eq!(all[0].1.kept[0].activity, Activity::Mixed);
+    }
+
+    /// With and without a rest, joined or not.
+    #[test]
+    fn pieces_are_kept_as_they_are() {
+        let waker = |thread| PieceWaker {
+            time: TimestampNs(3),
+            thread,
+            stack: StackRef { worker: 1, node: 2 },
+            from_interrupt: thread == 8,
+        };
+        let pieces = [
+            piece(Activity::Running, 0, 5),
+            Piece { waker: Some(waker(7)), ..piece(Activity::Waiting, 5, 2_000) },
+            Piece { cpu: Some(CpuId(u32::MAX)), ..piece(Activity::Running, 2_005, 9_000) },
+            Piece { cpu: None, trust: Trust::Lossy, ..piece(Activity::Preempted, 11_005, 3) },
+            Piece { waker: Some(waker(8)), ..piece(Activity::Waiting, 11_008, 4) },
+            Piece { parts_ns: [1, 2, 3], count: 9, ..piece(Activity::Mixed, 11_012, 7) },
+        ];
+        let mut line = Line::default();
+        pieces.iter().for_each(|piece| line.push(*piece, 0));
+        assert_eq!(line.pieces().collect::<Vec<_>>(), pieces);
+        let mut thinned = Line::default();
+        line.pieces().for_each(|piece| thinned.push(piece, 1_000));
+        let thinned: Vec<_> = thinned.pieces().collect();
+        let sums: Vec<_> = thinned.iter().map(|piece| (piece.activity, piece.count)).collect();
+        assert_eq!(
+            sums,
+            [
+                (Activity::Running, 1),
+                (Activity::Waiting, 1),
+                (Activity::Running, 1),
+                (Activity::Mixed, 11)
+            ]
+        );
+        assert_eq!((thinned[1].waker, thinned[3].parts_ns), (Some(waker(7)), [1, 5, 7]));
     }
 
     proptest! {
@@ -201,9 +328,10 @@ mod tests {
             prop_assert!(pieces <= max.max(all.len()));
             prop_assert!(pieces == lengths.len() || grain > 0);
             let mut kept = [0u64; 3];
-            for (_, pieces) in &all {
+            for (_, line) in &all {
+                let pieces: Vec<_> = line.pieces().collect();
                 prop_assert!(pieces.windows(2).all(|pair| pair[0].end() <= pair[1].start));
-                for piece in pieces {
+                for piece in &pieces {
                     kept.iter_mut().zip(piece.parts_ns).for_each(|(sum, part)| *sum += part);
                     let parts: u64 = piece.parts_ns.iter().sum();
                     prop_assert!(parts <= piece.duration_ns);

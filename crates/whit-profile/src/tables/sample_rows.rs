@@ -154,7 +154,7 @@ impl TableSource {
                 Err(StreamEnd::Stopped)
             }
         };
-        in_turn(workers, make, fill, take_job)?;
+        in_turn(workers, make, || fill, take_job)?;
         prepared.check_dumps()?;
         let unreadable = sums.iter().map(|sums| sums.0).sum();
         self.troubles.unreadable.fetch_max(unreadable, Ordering::Relaxed);

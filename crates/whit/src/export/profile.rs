@@ -30,7 +30,7 @@ pub(super) fn run(
     options.singles = format.shows_time().then_some(args.samples.wanted());
     let (profile, switches) = load(args, format, recording, &options)?;
     profile.warnings.iter().map(warning_text).for_each(message::error);
-    let content = Content::new(recording, &profile, switches.as_ref());
+    let content = Content::new(recording, &profile, switches.as_ref()).on_threads(options.threads);
     if let Some(slice_ns) = content.slice_ns() {
         message::note(format_args!(
             "samples of one call chain within {:.1} ms are joined (--samples=each writes each of them)",
