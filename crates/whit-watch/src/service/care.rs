@@ -140,6 +140,7 @@ impl Service<'_> {
             self.log.tell(format_args!("recording goes on: for {gap:.1} s, no recorder ran"));
         } else {
             let window = self.settings.window;
+            // `whit bench watch` waits for the first word.
             self.log.tell(format_args!("recording: a window ends every {window}"));
             self.notify.is_ready();
         }
