@@ -20,8 +20,8 @@ use whit_types::ByteSize;
 
 use crate::Error;
 use crate::load::{PingPong, Shells};
-use crate::markdown::{line_to, spread, table_to};
-use crate::named::show_by_name;
+use crate::markdown::{line_to, number, spread, table_to};
+use crate::named::go_by_name;
 use crate::scratch::Scratch;
 use crate::system::System;
 use crate::top::Cost;
@@ -38,6 +38,8 @@ const SET_UP: Duration = Duration::from_secs(8);
 /// Settings.
 #[derive(Clone, Debug)]
 pub struct Options {
+    /// Loads.
+    pub machines: Vec<Machine>,
     /// Seconds before an event that are kept.
     pub seconds: Vec<u64>,
     /// Events of each run.
@@ -62,7 +64,8 @@ pub enum Machine {
 }
 
 impl Machine {
-    const ALL: [Machine; 3] = [Machine::Idle, Machine::Busy, Machine::PingPong];
+    /// In the order in which they run.
+    pub const ALL: [Machine; 3] = [Machine::Idle, Machine::Busy, Machine::PingPong];
 
     fn name(self) -> &'static str {
         match self {
@@ -73,7 +76,7 @@ impl Machine {
     }
 }
 
-show_by_name!(Machine);
+go_by_name!(Machine, "machine", Machine::ALL);
 
 /// One event and its file.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
@@ -99,6 +102,8 @@ pub struct Row {
     pub seconds: u64,
     /// One for each event.
     pub events: Vec<Event>,
+    /// Context switches of the machine in a second.
+    pub switches_per_s: f64,
     /// CPU time of the service and its recorder while they wait, in percent of one CPU.
     pub cpu_percent: f64,
     /// Their memory.
@@ -134,7 +139,7 @@ impl Measured {
 /// A folder or a load cannot be made.
 pub fn measure(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Measured, Error> {
     let mut rows = Vec::new();
-    for machine in Machine::ALL {
+    for machine in options.machines.iter().copied() {
         for seconds in &options.seconds {
             say(&format!("{machine}, {seconds} s"));
             rows.push(run(machine, *seconds, options)?);
@@ -151,13 +156,16 @@ fn run(machine: Machine, seconds: u64, options: &Options) -> Result<Row, Error> 
     let mut service = Service::start(scratch.path(), seconds, options)?;
     sleep(SET_UP);
     let (begin, before) = (Instant::now(), Cost::of_tree(service.child.id()));
+    let switches_before = switches();
     sleep(Duration::from_secs(seconds + 2));
     let (elapsed, after) = (begin.elapsed(), Cost::of_tree(service.child.id()));
+    let switches = switches().saturating_sub(switches_before);
     let cpu_ns = after.cpu_ns.saturating_sub(before.cpu_ns);
     let mut row = Row {
         machine,
         seconds,
         events: Vec::new(),
+        switches_per_s: switches as f64 / elapsed.as_secs_f64(),
         cpu_percent: 100.0 * cpu_ns as f64 / elapsed.as_nanos() as f64,
         memory_bytes: after.memory_bytes,
         refused: None,
@@ -173,6 +181,13 @@ fn run(machine: Machine, seconds: u64, options: &Options) -> Result<Row, Error> 
         sleep(Duration::from_millis(300));
     }
     Ok(row)
+}
+
+/// Context switches of the machine so far.
+fn switches() -> u64 {
+    let text = fs::read_to_string("/proc/stat").unwrap_or_default();
+    let count = text.lines().find_map(|line| line.strip_prefix("ctxt "));
+    count.and_then(|count| count.trim().parse().ok()).unwrap_or_default()
 }
 
 /// A service with its folder.
@@ -263,8 +278,10 @@ pub fn markdown(result: &Measured) -> String {
     line_to(&mut text, "");
     let headings = [
         "machine",
+        "switches/s",
         "seconds",
         "event to file ms",
+        "p99 ms",
         "has s",
         "file MiB",
         "missing switches",
@@ -278,7 +295,8 @@ pub fn markdown(result: &Measured) -> String {
 }
 
 fn cells(row: &Row) -> Vec<String> {
-    let mut cells = vec![row.machine.to_string(), row.seconds.to_string()];
+    let switches = format!("{:.0}", row.switches_per_s);
+    let mut cells = vec![row.machine.to_string(), switches, row.seconds.to_string()];
     let of = |value: fn(&Event) -> f64| Spread::of(row.events.iter().map(value));
     let (took, covered) = (of(|event| event.took_ms), of(|event| event.covered_s));
     let bytes = of(|event| event.bytes as f64 / MIB);
@@ -289,11 +307,20 @@ fn cells(row: &Row) -> Vec<String> {
     };
     let sum = |value: fn(&Event) -> u64| row.events.iter().map(value).sum::<u64>();
     let missing = sum(|event| event.counted.saturating_sub(event.recorded));
-    cells.extend([spread(&took), spread(&covered), spread(&bytes)]);
+    let late = number(late_ms(&row.events));
+    cells.extend([spread(&took), late, spread(&covered), spread(&bytes)]);
     cells.push(format!("{missing} of {}", sum(|event| event.counted)));
     cells.push(format!("{:.1}", row.cpu_percent));
     cells.push(format!("{:.0}", row.memory_bytes as f64 / MIB));
     cells
+}
+
+/// The time that 99 of 100 files do not exceed.
+fn late_ms(events: &[Event]) -> f64 {
+    let mut took: Vec<f64> = events.iter().map(|event| event.took_ms).collect();
+    took.sort_by(f64::total_cmp);
+    let rank = (took.len() * 99).div_ceil(100).saturating_sub(1);
+    took.get(rank).copied().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -5,13 +5,11 @@ use crate::compress;
 use crate::piece::Piece;
 use crate::sampled::Sampled;
 use crate::sideband::Sideband;
-use std::io::{self, Seek, Write};
+use std::io::{self, Write};
 use std::sync::Arc;
 use whit_perfdata::encode::header_feature;
 use whit_perfdata::feature::{CompressedDesc, Features};
 use whit_perfdata::let_go::LetGo;
-use whit_perfdata::reader::pipe_head;
-use whit_perfdata::writer::FileWriter;
 
 /// The last while of a stream at one moment.
 #[derive(Clone, Debug)]
@@ -49,7 +47,8 @@ impl Frozen {
     /// Those of `out`.
     pub fn write_to(&self, out: &mut impl Write) -> io::Result<()> {
         self.write_head(out)?;
-        self.write_records(|bytes| out.write_all(bytes))
+        out.write_all(&self.state())?;
+        self.pieces.iter().try_for_each(|piece| out.write_all(&piece.bytes))
     }
 
     /// The same. Each record goes from memory as soon as it is written, where nobody else has it.
@@ -58,8 +57,8 @@ impl Frozen {
     /// Those of `out`.
     pub fn move_to(mut self, out: &mut impl Write) -> io::Result<()> {
         self.write_head(out)?;
+        out.write_all(&self.state())?;
         let pieces = std::mem::take(&mut self.pieces);
-        self.write_records(|bytes| out.write_all(bytes))?;
         drop(self);
         pieces.into_iter().try_for_each(|piece| out.write_all(&piece.bytes))
     }
@@ -78,18 +77,13 @@ impl Frozen {
         Ok(())
     }
 
-    fn write_sideband(
-        &self,
-        piece: &Piece,
-        write: &mut impl FnMut(&[u8]) -> io::Result<()>,
-    ) -> io::Result<()> {
+    fn add_sideband(&self, piece: &Piece, out: &mut Vec<u8>) {
         for (record, whole) in piece.sideband() {
             let is_needed = self.sampled.as_ref().is_none_or(|sampled| sampled.needs(record));
             if is_needed && !record.is_budget() {
-                write(whole)?;
+                out.extend_from_slice(whole);
             }
         }
-        Ok(())
     }
 
     /// The settings at the beginning; a history goes back to its first record.
@@ -99,7 +93,7 @@ impl Frozen {
     }
 
     /// Sets the feature that perf sizes its buffers by, where records are compressed.
-    fn describe_compression(&self, features: &mut Features) {
+    pub(crate) fn describe_compression(&self, features: &mut Features) {
         let compressed = || self.pieces.iter().filter(|piece| piece.compressed_from.is_some());
         let to: usize = compressed().map(|piece| piece.bytes.len()).sum();
         let from: usize = compressed().filter_map(|piece| piece.compressed_from).sum();
@@ -110,29 +104,14 @@ impl Frozen {
         }
     }
 
-    fn write_records(&self, mut write: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+    /// Records that stand in front of all others: mappings, names, losses.
+    pub(crate) fn state(&self) -> Vec<u8> {
         let mut state = Vec::new();
         self.base.write_of(self.sampled.as_ref(), &mut state);
         state.extend_from_slice(self.budget().unwrap_or_default());
         state.extend_from_slice(&self.lost);
-        write(&state)?;
-        self.older.iter().try_for_each(|piece| self.write_sideband(piece, &mut write))?;
-        self.pieces.iter().try_for_each(|piece| write(&piece.bytes))
-    }
-
-    /// Writes a recording in the form of a file. Its header gets what the stream said of itself, and `more`. Gives the
-    /// output back.
-    ///
-    /// # Errors
-    /// Those of `out`.
-    pub fn write_file<W: Write + Seek>(&self, out: W, more: &Features) -> io::Result<W> {
-        let (events, mut features) = pipe_head(&self.head);
-        more.iter().for_each(|(feature, bytes)| features.set(feature, bytes.to_vec()));
-        self.describe_compression(&mut features);
-        self.let_go.iter().for_each(|let_go| features.set_let_go(let_go));
-        let mut writer = FileWriter::create(out, &events)?;
-        self.write_records(|bytes| writer.append(bytes))?;
-        writer.finish(&features)
+        self.older.iter().for_each(|piece| self.add_sideband(piece, &mut state));
+        state
     }
 }
 

@@ -23,6 +23,7 @@
 #![forbid(unsafe_code)]
 
 mod compress;
+mod dump;
 mod frozen;
 mod mappings;
 mod piece;
@@ -34,6 +35,7 @@ mod symbols;
 mod tests;
 mod window;
 
+pub use dump::{Dump, Newer};
 pub use frozen::Frozen;
 pub use sideband::Sideband;
 pub use window::{Bounds, Lost, StreamError, Window};

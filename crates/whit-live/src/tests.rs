@@ -372,7 +372,12 @@ fn damaged_streams_are_refused() {
 fn file_since(window: &Window, from_ns: u64) -> (Vec<u8>, Recording) {
     let mut more = Features::default();
     more.set_word(Feature::CLOCKID, 7);
-    let file = window.freeze(from_ns).write_file(tempfile::tempfile().unwrap(), &more).unwrap();
+    let dump = window.freeze(from_ns).begin_file(tempfile::tempfile().unwrap()).unwrap();
+    recording_of(dump.finish(&more).unwrap())
+}
+
+/// The records of a file, and the recording.
+fn recording_of(file: std::fs::File) -> (Vec<u8>, Recording) {
     let recording = Recording::from_file(Path::new("dump"), file).unwrap();
     let mut reader = StreamReader::new(recording.streams[0].clone());
     let (mut block, mut all) = (Vec::new(), Vec::new());
@@ -393,8 +398,8 @@ fn a_frozen_window_stays_while_the_stream_goes_on() {
     window.push(&sample(9), 0).unwrap();
     assert!(records(&window).ends_with(&sample(9)));
     window.forget_all();
-    let file = frozen.write_file(std::io::Cursor::new(Vec::new()), &Features::default()).unwrap();
-    let bytes = file.into_inner();
+    let dump = frozen.clone().begin_file(std::io::Cursor::new(Vec::new())).unwrap();
+    let bytes = dump.finish(&Features::default()).unwrap().into_inner();
     assert!(bytes.windows(begin.concat().len()).any(|it| it == begin.concat()));
     assert!(!bytes.windows(sample(9).len()).any(|it| it == sample(9)));
     assert_eq!(frozen.bytes(), begin.concat().len());
@@ -420,6 +425,53 @@ fn a_dump_has_the_last_seconds_and_the_names_of_all_that_ran_in_them() {
     assert!(recording.warnings.is_empty(), "{:?}", recording.warnings);
     let (all, _) = file_since(&window, 0);
     assert!(all.len() > records.len());
+}
+
+#[test]
+fn a_dump_gets_the_records_that_came_while_it_was_written() {
+    let mut window = window(100, 1 << 20);
+    window.compress().unwrap();
+    window.push(&[comm(7, "app", true, 1), sample(3)].concat(), 0).unwrap();
+    let mut dump = window.freeze(0).begin_file(tempfile::tempfile().unwrap()).unwrap();
+    assert_eq!(window.newer_than(dump.frozen()).unwrap().bytes(), 0);
+    let newer = [sample(5), sample(6).repeat(200), comm(7, "later", false, 7)];
+    window.push(&newer[0], SECOND / 2).unwrap();
+    dump.add(window.newer_than(dump.frozen()).unwrap()).unwrap();
+    window.push(&newer[1], SECOND).unwrap();
+    // A later piece closes the one before, which is compressed then.
+    window.push(&newer[2], 3 * SECOND).unwrap();
+    dump.add(window.newer_than(dump.frozen()).unwrap()).unwrap();
+    window.push(&sample(9), 3 * SECOND).unwrap();
+    let (records, recording) = recording_of(dump.finish(&Features::default()).unwrap());
+    let begin = [comm(7, "app", true, 1), sample(3)].concat();
+    assert!(records == [begin, newer.concat()].concat(), "{} bytes", records.len());
+    assert!(recording.features.compressed().is_some());
+    assert!(recording.warnings.is_empty(), "{:?}", recording.warnings);
+}
+
+#[test]
+fn a_dump_knows_when_records_behind_it_are_gone() {
+    let mut window = window(100, 4 * sample(3).len());
+    let empty = window.freeze(0);
+    window.push(&sample(3), 0).unwrap();
+    assert!(window.newer_than(&empty).is_none());
+    let frozen = window.freeze(0);
+    assert!(window.newer_than(&frozen).is_some_and(|newer| newer.bytes() == 0));
+    window.push(&sample(4).repeat(3), 2 * SECOND).unwrap();
+    assert!(window.newer_than(&frozen).is_some_and(|newer| newer.bytes() == 3 * sample(4).len()));
+    // The bound lets the piece go behind which the newer ones would stand.
+    window.push(&sample(5), 4 * SECOND).unwrap();
+    assert!(window.newer_than(&frozen).is_none());
+}
+
+#[test]
+fn the_first_sample_may_come_while_a_dump_is_written() {
+    let mut window = window(100, 1 << 20);
+    window.push(&comm(7, "app", true, 1), 0).unwrap();
+    let mut dump = window.freeze(0).begin_file(std::io::Cursor::new(Vec::new())).unwrap();
+    window.push(&sample(3), SECOND).unwrap();
+    dump.add(window.newer_than(dump.frozen()).unwrap()).unwrap();
+    assert_eq!(dump.frozen().whole_since_ns(), Some(SECOND));
 }
 
 #[test]

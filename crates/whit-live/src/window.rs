@@ -1,6 +1,7 @@
 //! The records of the last while.
 
 use crate::compress::{Compressor, decoded};
+use crate::dump::Newer;
 use crate::frozen::Frozen;
 use crate::piece::{Piece, is_needed_later, records};
 use crate::sampled::Sampled;
@@ -303,6 +304,15 @@ impl Window {
         let is_older = |next: &&Arc<Piece>| next.begun_ns < from_ns;
         let older = self.pieces.iter().skip(1).take_while(is_older).count();
         self.frozen(older)
+    }
+
+    /// The records that came since; `None` where some of them are gone, or where the stream describes more by now.
+    pub fn newer_than(&self, frozen: &Frozen) -> Option<Newer> {
+        // A piece that somebody else has gets no further records.
+        let last = frozen.pieces.last().filter(|_| frozen.head.len() == self.head.len())?;
+        let at = self.pieces.iter().rposition(|piece| Arc::ptr_eq(piece, last))?;
+        let pieces = self.pieces.iter().skip(at + 1).cloned().collect();
+        Some(Newer { pieces, sampled_since_ns: self.sampled_since_ns })
     }
 
     /// Only the sideband of so many pieces is wanted.

@@ -8,7 +8,7 @@ use crate::attr::Attr;
 use crate::encode;
 use crate::feature::{EventDesc, Feature, Features};
 use crate::header::{FILE_HEADER_SIZE_BYTES, FileHeader, MAGIC, PIPE_HEADER_SIZE_BYTES, Section};
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, IoSlice, Seek, SeekFrom, Write};
 
 /// Writes a perf.data file.
 #[derive(Debug)]
@@ -60,6 +60,14 @@ impl<W: Write + Seek> FileWriter<W> {
         Ok(())
     }
 
+    /// Appends whole records that lie in several places, with as few calls as the output takes.
+    pub fn append_all(&mut self, parts: &mut [IoSlice<'_>]) -> io::Result<()> {
+        let size: usize = parts.iter().map(|part| part.len()).sum();
+        write_parts(&mut self.out, parts)?;
+        self.header.data.size_bytes += size as u64;
+        Ok(())
+    }
+
     /// Bytes of records so far.
     pub fn data_size_bytes(&self) -> u64 {
         self.header.data.size_bytes
@@ -104,8 +112,9 @@ impl<W: Write + Seek> FileWriter<W> {
             table.extend(Section { offset, size_bytes }.to_bytes());
             offset += size_bytes;
         }
-        self.out.write_all(&table)?;
-        features.iter().try_for_each(|(_, bytes)| self.out.write_all(bytes))
+        let contents = features.iter().map(|(_, bytes)| IoSlice::new(bytes));
+        let mut parts: Vec<_> = std::iter::once(IoSlice::new(&table)).chain(contents).collect();
+        write_parts(&mut self.out, &mut parts)
     }
 
     fn write_header(&mut self) -> io::Result<()> {
@@ -113,6 +122,21 @@ impl<W: Write + Seek> FileWriter<W> {
         self.out.write_all(&self.header.to_bytes())?;
         self.out.flush()
     }
+}
+
+/// Writes bytes that lie in several places.
+fn write_parts(out: &mut impl Write, mut parts: &mut [IoSlice<'_>]) -> io::Result<()> {
+    // Empty parts in front would be taken for an output that takes no more.
+    IoSlice::advance_slices(&mut parts, 0);
+    while !parts.is_empty() {
+        match out.write_vectored(parts) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => IoSlice::advance_slices(&mut parts, written),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 /// Writes a recording into a pipe.
@@ -157,5 +181,43 @@ impl<W: Write> PipeWriter<W> {
     pub fn finish(mut self) -> io::Result<W> {
         self.out.flush()?;
         Ok(self.out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes three bytes at most, and is interrupted now and then.
+    struct Slow(Vec<u8>, u32);
+
+    impl Write for Slow {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.1 += 1;
+            if self.1.is_multiple_of(4) {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            let taken = &bytes[..bytes.len().min(3)];
+            self.0.extend_from_slice(taken);
+            Ok(taken.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn parts_are_written_whole_by_an_output_that_takes_little_at_a_time() {
+        let parts: [&[u8]; 6] = [b"", b"first", b"", b"", b"and the second", b""];
+        let mut slices = parts.map(IoSlice::new);
+        let mut out = Slow(Vec::new(), 0);
+        write_parts(&mut out, &mut slices).unwrap();
+        assert_eq!(out.0, b"firstand the second");
+        let mut full = [0; 4];
+        let refused = write_parts(&mut &mut full[..], &mut parts.map(IoSlice::new)).unwrap_err();
+        assert_eq!((refused.kind(), &full), (io::ErrorKind::WriteZero, b"firs"));
+        let mut none = [IoSlice::new(b"")];
+        write_parts(&mut &mut full[..0], &mut none).unwrap();
     }
 }

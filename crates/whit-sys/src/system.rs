@@ -65,6 +65,32 @@ pub fn memory_file(name: &str) -> Result<OwnedFd, Errno> {
     rustix::fs::memfd_create(name, rustix::fs::MemfdFlags::CLOEXEC)
 }
 
+/// Gives a pipe room for so many bytes.
+///
+/// # Errors
+/// It is more than the kernel allows, or no pipe.
+pub fn widen_pipe(pipe: impl AsFd, bytes: usize) -> Result<(), Errno> {
+    rustix::pipe::fcntl_setpipe_size(pipe, bytes).map(drop)
+}
+
+/// Has the file system set room aside for a file of so many bytes, whose size stays. File systems and sandboxes that
+/// know no such thing do nothing.
+///
+/// # Errors
+/// There is no such room, by the disk, a quota, or the largest size of a file.
+pub fn reserve(file: impl AsFd, bytes: u64) -> Result<(), Errno> {
+    let keep = rustix::fs::FallocateFlags::KEEP_SIZE;
+    unless_unknown(rustix::fs::fallocate(file, keep, 0, bytes.max(1)))
+}
+
+/// Only a want of room is an error: writing would fail, too.
+fn unless_unknown(reserved: Result<(), Errno>) -> Result<(), Errno> {
+    match reserved {
+        Err(error @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG)) => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// Whether the text of `/proc/PID/uid_map` is that of the initial user namespace, which has the
 /// whole id space.
 pub fn is_initial_id_map(map: &str) -> bool {
@@ -88,6 +114,35 @@ pub fn effective_uid() -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use crate::Errno;
+
+    #[test]
+    fn room_is_set_aside_and_the_size_stays() {
+        use std::os::unix::fs::MetadataExt;
+        let file = std::fs::File::from(super::memory_file("room").unwrap());
+        super::reserve(&file, 1 << 20).unwrap();
+        let metadata = file.metadata().unwrap();
+        assert_eq!((metadata.len(), metadata.blocks() * 512), (0, 1 << 20));
+        // FIXME(helper always): u64::MAX on a memfd ALLOCATED ALL OF THE MACHINE'S MEMORY and killed everybody's shells
+        // twice (14:32, 14:33). Never reserve huge sizes; use a small tmpfs mount or RLIMIT_FSIZE in a child for the error.
+        let (read, _write) = std::io::pipe().unwrap();
+        assert_eq!(super::reserve(&read, 1 << 20), Ok(()));
+        assert_eq!(super::unless_unknown(Err(Errno::NOSPC)), Err(Errno::NOSPC));
+        for unknown in [Errno::OPNOTSUPP, Errno::NOSYS, Errno::PERM] {
+            assert_eq!(super::unless_unknown(Err(unknown)), Ok(()));
+        }
+    }
+
+    #[test]
+    fn a_pipe_gets_room() {
+        let (read, _write) = std::io::pipe().unwrap();
+        let before = rustix::pipe::fcntl_getpipe_size(&read).unwrap();
+        super::widen_pipe(&read, 2 * before).unwrap();
+        assert_eq!(rustix::pipe::fcntl_getpipe_size(&read), Ok(2 * before));
+        let file = std::fs::File::from(super::memory_file("none").unwrap());
+        assert!(super::widen_pipe(&file, 2 * before).is_err());
+    }
+
     #[test]
     fn the_machine_has_names_and_pages() {
         let names = super::uname();

@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use whit_host::roots::Roots;
+use whit_sys::scheduling::hurry;
 use whit_sys::{Errno, Poller, Ready, Signal, SignalWatch, Waker};
 
 /// Tokens of the poller: rules have their index.
@@ -112,7 +113,12 @@ pub fn start(
     watcher.look();
     watcher.publish();
     let thread = std::thread::Builder::new().name("whit-trigger".into());
-    let thread = thread.spawn(move || watcher.run()).map_err(StartError::Thread)?;
+    let run = move || {
+        // An event is often one of busy CPUs.
+        hurry();
+        watcher.run();
+    };
+    let thread = thread.spawn(run).map_err(StartError::Thread)?;
     Ok((Triggers { shared, outlet, waker, thread: Some(thread) }, receiver))
 }
 

@@ -2,6 +2,7 @@
 //!
 //! It has a thread of its own, since the service may be busy with the end of a window at that moment.
 
+mod dump;
 mod recorder;
 #[cfg(test)]
 mod tests;
@@ -21,13 +22,11 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use whit_host::roots::Roots;
 use whit_live::Bounds;
-use whit_sys::take_short_slices;
+use whit_sys::scheduling::hurry;
 use whit_trigger::{Kind, StartError, SuppressedCounts, Trigger, Triggers};
 
 /// Dumps go into this folder of the service's folder.
 const FOLDER: &str = "dumps";
-/// The thread that writes dumps does not wait for the slices of other threads.
-const SLICE_NS: u64 = 100_000;
 /// Records come in pieces of this length: so much more is kept.
 const PIECE: Duration = Duration::from_secs(1);
 
@@ -144,8 +143,8 @@ impl Flight {
         let mut recorder = Recorder::new(plan, folder, self.shared.clone(), log);
         let thread = std::thread::Builder::new().name("whit-flight".into());
         let work = move || {
-            // An event is often one of busy CPUs. A sandbox may forbid it.
-            let _ = take_short_slices(SLICE_NS);
+            // An event is often one of busy CPUs.
+            hurry();
             receiver.into_iter().for_each(|trigger| recorder.take(&trigger));
         };
         let thread = thread.spawn(work).map_err(FlightError::Thread)?;

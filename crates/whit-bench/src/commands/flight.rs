@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::Args;
-use whit_bench::flight::{Options, markdown, measure};
+use whit_bench::flight::{Machine, Options, markdown, measure};
 use whit_types::ByteSize;
 
 use super::setup::SetupArgs;
@@ -10,11 +10,17 @@ use super::{Results, heading};
 
 const EXAMPLES: &str = "\
 Example:
-  whit bench flight --seconds 5,10 --events 20";
+  whit bench flight --seconds 5,10 --events 20
+  whit bench flight --machines ping-pong --seconds 10 --events 100";
 
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct FlightArgs {
+    /// Other work of the machine: idle, busy, ping-pong
+    #[arg(long, value_name = "WORK,..", value_delimiter = ',', default_values_t = Machine::ALL,
+          help_heading = heading::RUNS)]
+    machines: Vec<Machine>,
+
     /// Seconds before an event that are kept
     #[arg(long, value_name = "N,..", default_value = "5,10,30", value_delimiter = ',',
           value_parser = clap::value_parser!(u64).range(1..=600), help_heading = heading::RUNS)]
@@ -40,6 +46,7 @@ pub(super) struct FlightArgs {
 pub(super) fn run(args: &FlightArgs) -> Result<i32> {
     let setup = args.setup.with_workloads(&[])?;
     let options = Options {
+        machines: args.machines.clone(),
         seconds: args.seconds.clone(),
         events: args.events as usize,
         bytes_max: args.bytes,

@@ -51,7 +51,7 @@ impl Service {
         let (whit, folder) = (whit.to_owned(), folder.to_owned());
         let mut service = Service { child, whit, folder };
         let begin = Instant::now();
-        while !service.log().contains("records") {
+        while !has_begun(&service.log()) {
             let has_ended = !matches!(service.child.try_wait(), Ok(None));
             if has_ended || begin.elapsed() > BEGIN_LIMIT {
                 return Err(Error::Recording {
@@ -111,6 +111,11 @@ impl Service {
     }
 }
 
+/// Whether the service says that it records.
+fn has_begun(log: &str) -> bool {
+    log.lines().any(|line| line.starts_with("whit watch: recording: "))
+}
+
 /// Counters of the service and of its sinks that tell losses, where they are not zero.
 fn losses(status: &Value) -> Vec<(String, u64)> {
     let mut all: Vec<(String, u64)> = Vec::new();
@@ -135,6 +140,14 @@ impl Drop for Service {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_service_records_once_it_says_so() {
+        let warning = "whit watch: recorder: warning: no PMU: the recording has no cycles\n";
+        assert!(!has_begun(warning));
+        // The first line of `service::care` in whit-watch.
+        assert!(has_begun(&format!("{warning}whit watch: recording: a window ends every 10s\n")));
+    }
 
     #[test]
     fn losses_are_counters_that_are_not_zero() {

@@ -1,19 +1,18 @@
 //! One trigger becomes one file.
 
+use super::dump::{DRAIN_PATIENCE, Taken};
 use super::{DumpStatus, Plan};
 use crate::folder::{Folder, Line, seconds};
 use crate::log::Log;
 use crate::recorder::LiveStream;
+use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use whit_live::Frozen;
 use whit_perfdata::dump_cause::DumpCause;
 use whit_perfdata::feature::Features;
 use whit_trigger::{Limiter, Trigger};
 use whit_types::ByteSize;
 
-/// How long the recorder may take to empty its rings. Later, a dump is written without the newest records.
-const DRAIN_PATIENCE: Duration = Duration::from_millis(500);
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// Shared by the thread and the service. Nobody waits for a disk here.
@@ -54,9 +53,9 @@ enum Without {
     File(String),
 }
 
-/// A dump in memory.
-struct Taken {
-    frozen: Frozen,
+/// The part of a dump that its header tells.
+#[derive(Clone, Copy)]
+struct Told {
     covered: Duration,
     has_newest: bool,
 }
@@ -121,19 +120,32 @@ impl Recorder {
     fn dump(&mut self, trigger: &Trigger) -> Result<String, Without> {
         self.limiter.admit(self.now(), 0).map_err(Without::Bound)?;
         let stream = lock(&self.shared.stream).clone().ok_or(Without::Recorder)?;
-        let taken = freeze(&stream, self.plan.length).ok_or(Without::Recorder)?;
-        let bytes = taken.frozen.bytes() as u64;
-        self.limiter.admit(self.now(), bytes).map_err(Without::Bound)?;
-        let cause = self.cause(trigger, &taken);
-        let is_short = taken.covered < self.plan.length;
+        let taken = Taken::of(&stream, self.plan.length).ok_or(Without::Recorder)?;
+        self.limiter.admit(self.now(), taken.bytes()).map_err(Without::Bound)?;
         let begin = trigger.wall.checked_sub(taken.covered).unwrap_or(trigger.wall);
-        let mut features = Features::default();
-        features.set_dump_cause(&cause);
         let line =
             Line { start_s: seconds(begin), end_s: seconds(trigger.wall), ..Line::default() };
-        let added = self.folder.add_at_once(line, |file| taken.frozen.write_file(file, &features));
+        let Recorder { plan, folder, limiter, begun, .. } = self;
+        let mut told = Told { covered: Duration::ZERO, has_newest: false };
+        let mut bound = None;
+        let added = folder.add_at_once(line, |file| {
+            let written = taken.write(file)?;
+            told = Told { covered: written.covered, has_newest: written.has_newest };
+            // The newest records may be too many.
+            let admitted = limiter.admit(DAY + begun.elapsed(), written.bytes());
+            bound = admitted.err();
+            admitted.map_err(io::Error::other)?;
+            let mut features = Features::default();
+            features.set_dump_cause(&cause(plan, trigger, told));
+            written.finish(&features)
+        });
         let took = trigger.at.elapsed();
-        let (path, written) = added.map_err(|error| Without::File(error.to_string()))?;
+        let (path, written) = added.map_err(|error| match bound {
+            Some(bound) => Without::Bound(bound),
+            None => Without::File(error.to_string()),
+        })?;
+        let Told { covered, has_newest } = told;
+        let is_short = covered < self.plan.length;
         self.limiter.wrote(self.now(), written);
         let removed = self.folder.retain(self.plan.limits, SystemTime::now());
         let removed = removed.unwrap_or_else(|error| {
@@ -145,46 +157,32 @@ impl Recorder {
             status.dumps += 1;
             status.bytes += written;
             status.short_dumps += u64::from(is_short);
-            status.without_newest += u64::from(!taken.has_newest);
+            status.without_newest += u64::from(!has_newest);
             status.last_file = Some(path.display().to_string());
             (status.last_ms, status.max_ms) = (ms, ms.max(status.max_ms));
             status.removed_by_age_or_bytes += removed;
         });
-        let seconds = taken.covered.as_secs_f64();
+        let seconds = covered.as_secs_f64();
         let (path, size) = (path.display(), ByteSize(written));
         Ok(format!("{path} has the last {seconds:.1} s ({size}, {ms:.0} ms after {trigger})"))
     }
-
-    fn cause(&self, trigger: &Trigger, taken: &Taken) -> DumpCause {
-        let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        let mut detail = trigger.detail.exact().to_owned();
-        if !taken.has_newest {
-            let ms = DRAIN_PATIENCE.as_millis();
-            detail.push_str(&format!(
-                " (the newest records are missing: the recorder did not empty its rings within {ms} ms)"
-            ));
-        }
-        DumpCause {
-            kind: trigger.kind.name().to_owned(),
-            detail,
-            wall_clock_ns: ns(trigger.wall.duration_since(UNIX_EPOCH).unwrap_or_default()),
-            wanted_ns: ns(self.plan.length),
-            covered_ns: ns(taken.covered),
-        }
-    }
 }
 
-/// The last seconds with the records of this moment; `None` where no recording has begun.
-fn freeze(stream: &LiveStream, length: Duration) -> Option<Taken> {
-    if !stream.has_begun() || stream.is_over() {
-        return None;
+/// The event, as the header of the file has it.
+fn cause(plan: &Plan, trigger: &Trigger, told: Told) -> DumpCause {
+    let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    let mut detail = trigger.detail.exact().to_owned();
+    if !told.has_newest {
+        let ms = DRAIN_PATIENCE.as_millis();
+        detail.push_str(&format!(
+            " (the newest records are missing: the recorder did not empty its rings within {ms} ms)"
+        ));
     }
-    let has_newest = stream.drain(DRAIN_PATIENCE);
-    let (frozen, now_ns) = stream.with_window(|window, now_ns| {
-        let length_ns = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
-        (window.freeze(now_ns.saturating_sub(length_ns)), now_ns)
-    });
-    let since_ns = frozen.whole_since_ns().unwrap_or(now_ns);
-    let covered = Duration::from_nanos(now_ns.saturating_sub(since_ns));
-    Some(Taken { frozen, covered, has_newest })
+    DumpCause {
+        kind: trigger.kind.name().to_owned(),
+        detail,
+        wall_clock_ns: ns(trigger.wall.duration_since(UNIX_EPOCH).unwrap_or_default()),
+        wanted_ns: ns(plan.length),
+        covered_ns: ns(told.covered),
+    }
 }

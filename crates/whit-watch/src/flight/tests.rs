@@ -55,6 +55,36 @@ impl Place {
         self.shared.follow(&stream);
     }
 
+    /// A recorder's stream, which has these records before it says that its rings are empty.
+    fn begin_with(&self, newest: &[u8], bytes_max: usize) -> whit_recorder::Recorder {
+        let (path, bounds) =
+            (self.dir.path().join("newest"), Bounds { keep_ns: u64::MAX, bytes_max });
+        fs::write(&path, newest).unwrap();
+        // The mark is a FINISHED_ROUND record with the number of the order.
+        let mark = r"\104\0\0\0\0\0\020\0\1\0\0\0\0\0\0\0";
+        let mut command = std::process::Command::new("sh");
+        command.arg("-c").arg(format!(
+            "cat {STREAM}; read line; sleep 0.2; cat {}; printf '{mark}'; exec sleep 60",
+            path.display()
+        ));
+        let parts = whit_recorder::Parts {
+            stream: LiveStream::new(bounds, Instant::now()),
+            changed: Box::new(|| ()),
+            obeys: true,
+            said: Box::new(|_| ()),
+            is_hurried: true,
+            end_timeout: Duration::from_secs(5),
+        };
+        let recorder = whit_recorder::Recorder::start(command, parts).unwrap();
+        let begin = Instant::now();
+        while !recorder.stream().has_begun() {
+            assert!(begin.elapsed() < Duration::from_secs(20), "the stream does not begin");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        self.shared.follow(recorder.stream());
+        recorder
+    }
+
     fn event(&mut self) -> DumpStatus {
         self.recorder.take(&Trigger::now(Kind::Request, "\u{1b}now"));
         self.shared.status()
@@ -88,6 +118,70 @@ fn an_event_becomes_a_file_that_says_why() {
     assert!(cause.detail.starts_with("\u{1b}now (the newest records are missing"));
     assert!(cause.covered_ns < cause.wanted_ns);
     assert!(recording.warnings.is_empty(), "{:?}", recording.warnings);
+}
+
+/// The samples of the stream.
+fn samples() -> Vec<Vec<u8>> {
+    let stream = fs::read(STREAM).unwrap();
+    let (mut rest, mut samples) = (&stream[16..], Vec::new());
+    while let Some((record, behind)) = whit_perfdata::record::RawRecord::split(rest) {
+        if record.header.kind == whit_perfdata::record::record_type::SAMPLE {
+            samples.push(rest[..rest.len() - behind.len()].to_vec());
+        }
+        rest = behind;
+    }
+    samples
+}
+
+fn count(bytes: &[u8], part: &[u8]) -> usize {
+    bytes.windows(part.len()).filter(|bytes| *bytes == part).count()
+}
+
+#[test]
+fn records_that_come_while_a_dump_is_written_are_in_it() {
+    let mut place = Place::new();
+    let sample = &samples()[0];
+    let _recorder = place.begin_with(&sample.repeat(3), 1 << 30);
+    let status = place.event();
+    assert_eq!((status.dumps, status.without_newest, status.failed), (1, 0, 0), "{status:?}");
+    let file = status.last_file.unwrap();
+    let before = count(&fs::read(STREAM).unwrap(), sample);
+    assert_eq!(count(&fs::read(&file).unwrap(), sample), before + 3);
+    let recording = Recording::open(Path::new(&file)).unwrap();
+    assert!(recording.warnings.is_empty(), "{:?}", recording.warnings);
+    assert_eq!(recording.features.dump_cause().unwrap().detail, "\u{1b}now");
+}
+
+#[test]
+fn a_dump_has_no_gap_where_too_much_comes_meanwhile() {
+    let mut place = Place::new();
+    let samples = samples();
+    let (sample, older) = (&samples[0], &samples[1]);
+    assert_ne!(sample, older);
+    let bytes_max = 400 << 10;
+    let newest = sample.repeat((1 << 20) / sample.len());
+    let _recorder = place.begin_with(&newest, bytes_max);
+    let status = place.event();
+    assert_eq!((status.dumps, status.without_newest, status.short_dumps), (1, 0, 1), "{status:?}");
+    let file = fs::read(status.last_file.unwrap()).unwrap();
+    // The last ones, and nothing of those before.
+    let kept = count(&file, sample) * sample.len();
+    assert!(kept > bytes_max / 3 && kept <= bytes_max, "{kept}");
+    assert_eq!(count(&file, older), 0);
+}
+
+#[test]
+fn newest_records_count_for_the_bounds() {
+    let change = |it: &mut Settings| {
+        let stream = fs::metadata(STREAM).unwrap().len();
+        it.trigger.bytes_per_day = 2 * stream;
+    };
+    let mut place = Place::of(tempfile::tempdir().unwrap(), change);
+    let _recorder = place.begin_with(&samples()[0].repeat(20_000), 1 << 30);
+    let status = place.event();
+    assert_eq!((status.dumps, status.failed), (0, 0));
+    assert_eq!(status.suppressed.bytes_per_day, 1);
+    assert!(place.files().is_empty());
 }
 
 #[test]

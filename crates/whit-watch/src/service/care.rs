@@ -1,7 +1,7 @@
 //! The recorder: its begin, its end, and its start after an end.
 
 use super::{Recording, Service, ServiceError};
-use crate::recorder::{LiveStream, Recorder, StartError};
+use crate::recorder::{self, LiveStream, StartError};
 use std::time::{Duration, Instant};
 
 /// Waits before the recorder is started again: doubled each time, from the first to the last.
@@ -49,7 +49,9 @@ impl Service<'_> {
         }
         let arguments = self.memory.arguments(&self.settings);
         let talk = (&self.waker, &self.log);
-        let recorder = Recorder::start(&self.program, &arguments, stream, &self.signals, talk)?;
+        let is_hurried = self.settings.keeps_seconds();
+        let line = (self.program.as_path(), &arguments[..]);
+        let recorder = recorder::start(line, stream, is_hurried, &self.signals, talk)?;
         self.shared.set_recorder(Some(recorder.pid()));
         self.follow(recorder.stream());
         self.mappings_lost = 0;
@@ -138,6 +140,7 @@ impl Service<'_> {
             self.log.tell(format_args!("recording goes on: for {gap:.1} s, no recorder ran"));
         } else {
             let window = self.settings.window;
+            // `whit bench watch` waits for the first word.
             self.log.tell(format_args!("recording: a window ends every {window}"));
             self.notify.is_ready();
         }
@@ -158,7 +161,7 @@ impl Service<'_> {
             self.cut();
         }
         let recording = std::mem::replace(&mut self.recording, Recording::Ended);
-        let Recording::Runs { recorder, since, is_announced, .. } = recording else {
+        let Recording::Runs { mut recorder, since, is_announced, .. } = recording else {
             return Ok(());
         };
         self.gap_since.get_or_insert_with(Instant::now);

@@ -140,7 +140,7 @@ mod tests {
     }
 
     fn ended(signal: Option<i32>) -> Ended {
-        Ended { how: String::new(), code: None, signal, messages: String::new() }
+        Ended { signal, ..Ended::default() }
     }
 
     #[test]

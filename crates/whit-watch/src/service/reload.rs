@@ -91,7 +91,7 @@ impl Service<'_> {
     fn replace_recorder(&mut self) {
         self.gap_since.get_or_insert_with(Instant::now);
         let old = std::mem::replace(&mut self.recording, Recording::Ended);
-        if let Recording::Runs { recorder, .. } = old {
+        if let Recording::Runs { mut recorder, .. } = old {
             recorder.end();
         }
         self.again();

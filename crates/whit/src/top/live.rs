@@ -2,17 +2,16 @@
 
 use super::TopArgs;
 use super::cost::CostMeter;
-use super::recorder::{LiveStream, Recorder};
+use super::recorder;
 use crate::interface::RecordingSource;
 use crate::message;
 use crate::output;
 use crate::symbol_args::SymbolArgs;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use std::fs::File;
 use std::io::BufWriter;
 use std::num::NonZeroU64;
 use std::path::Path;
-use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use whit_perfdata::reader::Recording;
@@ -20,6 +19,7 @@ use whit_profile::companions::Companions;
 use whit_profile::model::Profile;
 use whit_profile::switches::SwitchOptions;
 use whit_profile::{KeptSymbols, LoadOptions};
+use whit_recorder::{Ended, LiveStream, Recorder};
 use whit_sys::{Signal, SignalFd, system};
 use whit_terminal::{CodeText, Feed, Function, News, Progress, Source, Span, Status, Waits};
 use whit_view::hists::{HistsOptions, SortKey};
@@ -154,7 +154,7 @@ pub(super) struct LiveRecording {
 impl LiveRecording {
     pub(super) fn start(args: &TopArgs, signals: Option<SignalFd>) -> Result<LiveRecording> {
         let arguments = args.recorder_arguments();
-        let recorder = Recorder::start(&arguments, args.keep(), signals.as_ref())?;
+        let recorder = recorder::start(&arguments, args.keep(), signals.as_ref())?;
         let pictures = Pictures {
             stream: recorder.stream().clone(),
             symbols: Arc::new(args.symbols.clone()),
@@ -185,14 +185,23 @@ impl LiveRecording {
                 if self.recorder.stream().is_announced() {
                     break;
                 }
-                let (exit, messages) = self.recorder.close()?;
+                let Ended { code, messages, .. } = self.close()?;
                 message::answer(messages.trim_end());
-                return Ok(Some(exit_code(exit)));
+                return Ok(Some(exit_code(code)));
             }
             std::thread::sleep(BEGIN_INTERVAL);
         }
         self.next = Instant::now() + self.delay;
         Ok(None)
+    }
+
+    /// Ends the recorder where it still runs.
+    fn close(&mut self) -> Result<Ended> {
+        let mut ended = self.recorder.end();
+        match ended.error.take() {
+            Some(error) => Err(anyhow!(error).context(ended.messages)),
+            None => Ok(ended),
+        }
     }
 
     /// For the other views.
@@ -245,16 +254,15 @@ impl LiveRecording {
     pub(super) fn end(mut self) -> Result<u8> {
         let has_begun = self.recorder.stream().is_announced();
         let was_over = self.recorder.stream().is_over();
-        let (exit, messages) = self.recorder.close()?;
+        let Ended { code, messages, .. } = self.close()?;
         let is_shown = |line: &&str| !has_begun || line.starts_with("whit: ");
         messages.lines().filter(is_shown).for_each(message::answer);
         // It was ended by us, unless it ended before.
-        Ok(if was_over { exit_code(exit) } else { 0 })
+        Ok(if was_over { exit_code(code) } else { 0 })
     }
 }
 
-fn exit_code(exit: Option<ExitStatus>) -> u8 {
-    let code = exit.and_then(|exit| exit.code());
+fn exit_code(code: Option<i32>) -> u8 {
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(KILLED)
 }
 

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use whit_budget::{Reading, Settings, Waits};
 use whit_engine::open_event::OpenEvent;
 use whit_engine::{Engine, ProgramTime, ProgramTimes};
+use whit_perfdata::attr::AttrFlags;
 use whit_sys::usage::CpuUsage;
 
 use crate::session::budget::capacity::Capacity;
@@ -29,6 +30,8 @@ const INTERRUPT_NS: f64 = 1500.0;
 const KERNEL_SAMPLE_NS: f64 = 2500.0;
 /// The cost of a context switch that the kernel records itself.
 const KERNEL_SWITCH_NS: f64 = 700.0;
+/// The cost of exchanging the events that threads inherit, at a context switch. It hardly depends on their number.
+const INHERITED_SWITCH_NS: f64 = 300.0;
 /// The cost of a program's call, beside the run that the kernel times.
 const CALL_NS: f64 = 60.0;
 /// The run of a program before it was timed: for a sample, and for a context switch.
@@ -109,9 +112,11 @@ pub(in crate::session) struct Costs {
     stat: Option<File>,
     has_programs: bool,
     asked: Waits,
+    /// Threads have the events, and give them to those that they start.
+    inherits: bool,
     capacity: Capacity,
     last: Option<Instant>,
-    switches: Option<u64>,
+    machine: Option<MachineCounts>,
     metered: MeterSnapshot,
     sample_run: RunCost,
     switch_run: RunCost,
@@ -122,6 +127,7 @@ pub(in crate::session) struct Costs {
     process_rate: Smoothed,
     reader_rate: Smoothed,
     sample_rate: Smoothed,
+    busy_rate: Smoothed,
     present: Reading,
 }
 
@@ -134,16 +140,19 @@ impl Costs {
         capacity: Capacity,
         proc: &Path,
     ) -> Costs {
-        let (_, engine) = control.events_and_engine();
+        let (events, engine) = control.events_and_engine();
         let [sample_ns, switch_ns] = ASSUMED_RUN_NS;
+        let inherits = events.iter().any(is_inherited);
+        let has_switches = inherits || asked != Waits::None;
         Costs {
             readers,
-            stat: (asked != Waits::None).then(|| File::open(proc.join("stat")).ok()).flatten(),
+            stat: has_switches.then(|| File::open(proc.join("stat")).ok()).flatten(),
+            inherits,
             has_programs: engine.program_times().is_some(),
             asked,
             capacity,
             last: None,
-            switches: None,
+            machine: None,
             metered: MeterSnapshot::default(),
             sample_run: RunCost::assumed(sample_ns),
             switch_run: RunCost::assumed(switch_ns),
@@ -154,6 +163,7 @@ impl Costs {
             process_rate: Smoothed::default(),
             reader_rate: Smoothed::default(),
             sample_rate: Smoothed::default(),
+            busy_rate: Smoothed::default(),
             present: Reading::default(),
         }
     }
@@ -171,9 +181,11 @@ impl Costs {
     /// Costs count from here on.
     pub(super) fn begin(&mut self, now: Instant) {
         self.last = Some(now);
-        self.switches = self.count_switches();
-        for rate in [&mut self.process_rate, &mut self.reader_rate, &mut self.sample_rate] {
-            rate.points.clear();
+        self.machine = self.count_machine();
+        let rates = [&mut self.process_rate, &mut self.reader_rate, &mut self.sample_rate];
+        rates.into_iter().chain([&mut self.busy_rate]).for_each(|rate| rate.points.clear());
+        if let Some(machine) = self.machine {
+            self.busy_rate.rate(now, machine.busy_ns);
         }
         let used = CpuUsage::of_process().unwrap_or_default().total_ns();
         self.process_rate.rate(now, used as f64);
@@ -211,7 +223,13 @@ impl Costs {
         let programs_ns = self.sample_run.see(times.samples);
         let interrupts_ns = self.interrupts(meters, now);
         let each_ns = if self.has_programs { INTERRUPT_NS + programs_ns } else { KERNEL_SAMPLE_NS };
-        let switches = self.switches_since();
+        let all_switches = self.switches_since();
+        let used_cpus = used_cpus(drained_rate, events, settings);
+        let inherited_ns = match self.inherits {
+            true => inherited_ns(all_switches, used_cpus, self.busy_cpus(now)),
+            false => 0.0,
+        };
+        let switches = if self.asked == Waits::None { 0.0 } else { all_switches };
         let waits_ns = self.waits_ns(settings, &times) * switches;
         let used = CpuUsage::of_process().unwrap_or_default().total_ns();
         let process = self.process_rate.rate(now, used as f64);
@@ -224,11 +242,12 @@ impl Costs {
         let read_ns = read_samples_ns + read_switches_ns;
         self.present = Reading {
             elapsed,
-            capacity_ns: self.capacity.at(now, used_cpus(drained_rate, events, settings))
-                * elapsed_ns,
+            capacity_ns: self.capacity.at(now, used_cpus.unwrap_or(0.0)) * elapsed_ns,
             samples_ns: interrupts_ns.unwrap_or(samples * each_ns) + read_samples_ns,
             waits_ns: waits_ns + read_switches_ns,
-            other_ns: process * elapsed_ns - read_ns + self.others(&times) * elapsed_ns,
+            other_ns: process * elapsed_ns - read_ns
+                + self.others(&times) * elapsed_ns
+                + inherited_ns,
             switches,
         };
         Some(self.present)
@@ -282,21 +301,27 @@ impl Costs {
     }
 
     fn switches_since(&mut self) -> f64 {
-        let now = self.count_switches();
-        let before = std::mem::replace(&mut self.switches, now);
-        now.zip(before).map_or(0.0, |(now, before)| now.saturating_sub(before) as f64)
+        let now = self.count_machine();
+        let before = std::mem::replace(&mut self.machine, now);
+        now.zip(before)
+            .map_or(0.0, |(now, before)| now.switches.saturating_sub(before.switches) as f64)
     }
 
-    /// Context switches of the machine.
-    fn count_switches(&self) -> Option<u64> {
+    /// CPUs of the machine that were busy in the last while.
+    fn busy_cpus(&mut self, now: Instant) -> f64 {
+        let busy_ns = self.machine.map_or(0.0, |machine| machine.busy_ns);
+        self.busy_rate.rate(now, busy_ns)
+    }
+
+    fn count_machine(&self) -> Option<MachineCounts> {
         let file = self.stat.as_ref()?;
         let mut bytes = vec![0; 8 << 10];
         let mut end = 0;
         loop {
             let read = file.read_at(&mut bytes[end..], end as u64).ok()?;
             end += read;
-            if let Some(count) = count_in(&bytes[..end]) {
-                return Some(count);
+            if let Some(counts) = MachineCounts::of(&bytes[..end]) {
+                return Some(counts);
             }
             if read == 0 || end >= STAT_BYTES_MAX {
                 return None;
@@ -306,12 +331,51 @@ impl Costs {
     }
 }
 
-/// CPUs that recorded threads use, as far as samples of a clock tell.
-fn used_cpus(drained_rate: f64, events: &[OpenEvent], settings: Settings) -> f64 {
+/// Sums of the machine in `/proc/stat`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct MachineCounts {
+    /// Context switches.
+    switches: u64,
+    /// Time of all CPUs that something took.
+    busy_ns: f64,
+}
+
+impl MachineCounts {
+    /// `None` until the line of context switches is whole.
+    fn of(stat: &[u8]) -> Option<MachineCounts> {
+        let switches = count_in(stat)?;
+        let first = stat.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        let first = std::str::from_utf8(first).unwrap_or_default();
+        let times = first.split_ascii_whitespace().skip(1).map(|time| time.parse().unwrap_or(0u64));
+        // user, nice, system, idle, iowait, irq, softirq; the others are in these, or are no time of this machine.
+        let busy = times.take(7).enumerate().filter(|(at, _)| ![3, 4].contains(at));
+        let ticks: u64 = busy.map(|(_, time)| time).sum();
+        let tick_ns = 1e9 / rustix::param::clock_ticks_per_second().max(1) as f64;
+        Some(MachineCounts { switches, busy_ns: ticks as f64 * tick_ns })
+    }
+}
+
+/// Whether threads have the event, and those that they start inherit it.
+fn is_inherited(event: &OpenEvent) -> bool {
+    let of_threads = event.instances.iter().any(|one| one.tid.is_some());
+    of_threads && event.event.attr.has(AttrFlags::INHERIT)
+}
+
+/// The cost of exchanging inherited events. Recorded threads have the part of the machine's context switches that they
+/// have of its busy time; all, where no clock tells the time that they use.
+fn inherited_ns(switches: f64, used_cpus: Option<f64>, busy_cpus: f64) -> f64 {
+    let part = match used_cpus {
+        Some(used) if busy_cpus > 0.0 => (used / busy_cpus).min(1.0),
+        _ => 1.0,
+    };
+    switches * part * INHERITED_SWITCH_NS
+}
+
+/// CPUs that recorded threads use, as far as samples of a clock tell; `None` without a clock.
+fn used_cpus(drained_rate: f64, events: &[OpenEvent], settings: Settings) -> Option<f64> {
     let is_sampled = |event: &&OpenEvent| event.event.attr.sample_period_or_freq > 0;
-    let clock = events.iter().filter(is_sampled).find(|event| is_clock(event));
-    let period = clock.map_or(0.0, |event| nominal_ns(event) as f64 * f64::from(settings.stretch));
-    drained_rate * period
+    let clock = events.iter().filter(is_sampled).find(|event| is_clock(event))?;
+    Some(drained_rate * nominal_ns(clock) as f64 * f64::from(settings.stretch))
 }
 
 /// The number behind `ctxt`, once its line is whole.
@@ -359,6 +423,33 @@ mod tests {
         assert_eq!(count_in(stat), Some(123_456));
         assert_eq!(count_in(&stat[..stat.len() - 10]), None);
         assert_eq!(count_in(b"cpu 1\n"), None);
+    }
+
+    #[test]
+    fn busy_time_of_the_machine_is_read() {
+        let stat = b"cpu  100 10 40 5000 600 3 7 9 11 13\ncpu0 1 2 3\nctxt 5\nbtime 7\n";
+        let tick_ns = 1e9 / rustix::param::clock_ticks_per_second() as f64;
+        let counts = MachineCounts { switches: 5, busy_ns: 160.0 * tick_ns };
+        assert_eq!(MachineCounts::of(stat), Some(counts));
+        assert_eq!(MachineCounts::of(&stat[..50]), None);
+        let strange = MachineCounts::of(b"\xff\nctxt 5\n");
+        assert_eq!(strange, Some(MachineCounts { switches: 5, busy_ns: 0.0 }));
+    }
+
+    #[test]
+    fn recorded_threads_pay_for_their_part_of_the_context_switches() {
+        let whole = 1000.0 * INHERITED_SWITCH_NS;
+        let near =
+            |cost: f64, wanted: f64| assert!((cost - wanted).abs() < 1e-6, "{cost} {wanted}");
+        near(inherited_ns(1000.0, Some(1.5), 1.5), whole);
+        near(inherited_ns(1000.0, Some(0.5), 2.0), whole / 4.0);
+        // They sleep while others work.
+        near(inherited_ns(1000.0, Some(0.0), 2.0), 0.0);
+        // Samples and ticks do not agree exactly.
+        near(inherited_ns(1000.0, Some(1.1), 1.0), whole);
+        // No clock is sampled, or the machine has just begun to count.
+        near(inherited_ns(1000.0, None, 2.0), whole);
+        near(inherited_ns(1000.0, Some(0.5), 0.0), whole);
     }
 
     #[test]
