@@ -1,7 +1,10 @@
-//! Copies the page's modules without their comments: a page carries its script, and `whit` carries it as well.
+//! Copies the page's modules without their comments, since a page carries its script, and compressed, since `whit` carries
+//! it as well.
 
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 const MODULES: &str = "../../web/src";
@@ -20,7 +23,10 @@ fn main() -> io::Result<()> {
                 let why = "the build leaves comments out by lines: write this text or comment in one line";
                 io::Error::other(format!("{}:{line}: {why}", path.display()))
             };
-            fs::write(out.join(name), without_comments(&read(&path)?).map_err(refused)?)?;
+            let module = without_comments(&read(&path)?).map_err(refused)?;
+            let mut packed = ZlibEncoder::new(Vec::new(), Compression::best());
+            packed.write_all(module.as_bytes())?;
+            fs::write(out.join(name).with_extension("js.z"), packed.finish()?)?;
         }
     }
     Ok(())

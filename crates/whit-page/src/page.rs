@@ -1,9 +1,10 @@
 //! Puts template, style, script and data together.
 
-use std::io::Write;
+use std::io::{self, Read, Write};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use flate2::read::ZlibDecoder;
 use sha2::{Digest, Sha256};
 
 use super::HtmlError;
@@ -15,12 +16,12 @@ const STYLE: &str = include_str!("../../../web/style.css");
 /// A module of `web/src`, as the build script leaves it.
 macro_rules! module {
     ($name:literal) => {
-        ($name, include_str!(concat!(env!("OUT_DIR"), "/", $name)))
+        ($name, include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".z")).as_slice())
     };
 }
 
-/// The page's modules, each after those that it imports from.
-const MODULES: &[(&str, &str)] = &[
+/// The page's modules, compressed, each after those that it imports from.
+const MODULES: &[(&str, &[u8])] = &[
     module!("format.js"),
     module!("names.js"),
     module!("decode.js"),
@@ -73,12 +74,21 @@ const MODULES: &[(&str, &str)] = &[
     module!("main.js"),
 ];
 
+fn unpacked_modules() -> io::Result<Vec<(&'static str, String)>> {
+    let unpacked = |(name, packed): &(&'static str, &[u8])| {
+        let mut module = String::new();
+        ZlibDecoder::new(*packed).read_to_string(&mut module)?;
+        Ok((*name, module))
+    };
+    MODULES.iter().map(unpacked).collect()
+}
+
 /// Joins ES modules into one: `import` statements go, `export` before a declaration goes.
 ///
 /// A page that opens from `file://` cannot import other files. The modules share one scope then, so
 /// their top-level names must differ; a name that is declared twice is a syntax error that the
 /// browser test sees. Imports stand at the head of a module, each with its `;`.
-fn join_modules(modules: &[(&str, &str)]) -> String {
+fn join_modules(modules: &[(&str, String)]) -> String {
     let mut script = String::from("\n\"use strict\";\n");
     for (name, source) in modules {
         script.push_str(&format!("// {name}\n"));
@@ -119,7 +129,7 @@ pub(crate) fn write(
     out: &mut dyn Write,
     mut block: impl FnMut(&str, &mut dyn Write) -> Result<(), HtmlError>,
 ) -> Result<(), HtmlError> {
-    let script = join_modules(MODULES);
+    let script = join_modules(&unpacked_modules()?);
     let mut rest = TEMPLATE;
     while let Some((before, after)) = rest.split_once("{{") {
         let (name, after) = after.split_once("}}").unwrap_or((after, ""));
@@ -154,7 +164,7 @@ mod tests {
             ("a.js", "export const A = 1;\nexport function f() {}\n"),
             ("b.js", "import { A } from './a.js';\nimport {\n  f,\n} from './a.js';\nf(A);\n"),
         ];
-        let script = join_modules(&modules);
+        let script = join_modules(&modules.map(|(name, source)| (name, source.to_owned())));
         assert_eq!(
             script,
             "\n\"use strict\";\n// a.js\nconst A = 1;\nfunction f() {}\n// b.js\nf(A);\n"
@@ -163,7 +173,7 @@ mod tests {
 
     #[test]
     fn the_script_has_no_imports_and_cannot_end_its_element() {
-        let script = join_modules(MODULES);
+        let script = join_modules(&unpacked_modules().unwrap());
         let statement = |line: &&str| line.starts_with("import") || line.starts_with("export");
         assert_eq!(script.lines().find(statement), None);
         let lower = script.to_lowercase();
@@ -187,19 +197,19 @@ mod tests {
 
     #[test]
     fn comments_stay_out_of_the_page() {
-        for (name, source) in MODULES {
+        for (name, source) in unpacked_modules().unwrap() {
             let is_comment = |line: &&str| {
                 let text = line.trim_start();
                 text.starts_with("//") || text.starts_with("*  @") || text.starts_with("/** @param")
             };
             assert_eq!(source.lines().find(is_comment), None, "{name}");
-            assert!(source.lines().any(|line| line.starts_with("export ") || *name == "main.js"));
+            assert!(source.lines().any(|line| line.starts_with("export ") || name == "main.js"));
         }
     }
 
     #[test]
     fn modules_are_listed_after_their_imports() {
-        for (index, (name, source)) in MODULES.iter().enumerate() {
+        for (index, (name, source)) in unpacked_modules().unwrap().iter().enumerate() {
             for from in source.lines().filter_map(|line| line.split_once(" from './")) {
                 let import = from.1.trim_end_matches("';");
                 let earlier = MODULES[..index].iter().any(|(earlier, _)| *earlier == import);
