@@ -4,6 +4,10 @@
 #
 #   FUZZ_RUNS=N   inputs per fuzz target (default 20000), with a new seed each time, which its log names
 set -euo pipefail
+# Under nohup a hang-up is ignored, and tests send it. Programs inherit that, and no shell takes it back.
+if [ -z "${WHIT_TEST_SIGNALS:-}" ] && env --default-signal true 2>/dev/null; then
+    WHIT_TEST_SIGNALS=default exec env --default-signal "$0" "$@"
+fi
 . "$(dirname "$0")/env.sh"
 
 LOGS=target/test

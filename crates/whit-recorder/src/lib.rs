@@ -6,6 +6,33 @@
 //! Invariants:
 //! - A recorder never outlives its [`Recorder`].
 //! - Nobody waits for the recorder while a stream is locked.
+//!
+//! ```
+//! use std::process::Command;
+//! use std::time::{Duration, Instant};
+//! use whit_live::Bounds;
+//! use whit_recorder::{LiveStream, Parts, Recorder};
+//!
+//! let bounds = Bounds { keep_ns: 10_000_000_000, bytes_max: 64 << 20 };
+//! let parts = Parts {
+//!     stream: LiveStream::new(bounds, Instant::now()),
+//!     changed: Box::new(|| ()),
+//!     obeys: false,
+//!     said: Box::new(|line| eprintln!("the recorder says: {line}")),
+//!     is_hurried: false,
+//!     end_timeout: Duration::from_secs(5),
+//! };
+//! // In the place of `whit record -a -o -`.
+//! let mut command = Command::new("sh");
+//! command.args(["-c", "echo no event can be opened >&2; exit 1"]);
+//! let mut recorder = Recorder::start(command, parts)?;
+//! while recorder.exit().is_none() {
+//!     std::thread::sleep(Duration::from_millis(1));
+//! }
+//! let ended = recorder.end();
+//! assert_eq!((ended.code, ended.messages.as_str()), (Some(1), "no event can be opened"));
+//! # Ok::<(), std::io::Error>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod child;

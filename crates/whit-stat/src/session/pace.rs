@@ -16,13 +16,18 @@ pub(super) struct Pace {
     stretch: u32,
     /// Ticks since the last interval ended.
     ticks: u32,
+    /// The time between two ticks.
+    tick: Duration,
+    /// The cost of intervals that were too short to be judged, and their time.
+    unjudged: (Duration, Duration),
 }
 
 impl Pace {
     /// Without a limit each tick ends an interval.
-    pub(super) fn new(budget_ppm: Option<u32>, cpus: usize) -> Pace {
+    pub(super) fn new(budget_ppm: Option<u32>, cpus: usize, tick: Duration) -> Pace {
         let budget = budget_ppm.map_or(f64::INFINITY, |ppm| f64::from(ppm) / 1e6);
-        Pace { budget, cpus: cpus.max(1) as f64, stretch: 1, ticks: 0 }
+        let unjudged = (Duration::ZERO, Duration::ZERO);
+        Pace { budget, cpus: cpus.max(1) as f64, stretch: 1, ticks: 0, tick, unjudged }
     }
 
     /// Whether this tick ends an interval.
@@ -36,11 +41,15 @@ impl Pace {
     }
 
     /// Takes the cost of an interval. Gives the new length of intervals, in times of the one that was asked for, where it
-    /// changes.
+    /// changes. Behind a late tick the next one comes at once. The clocks of CPU time and of elapsed time are not read at
+    /// the same moment, so the cost of such an interval is judged together with the next.
     pub(super) fn spent(&mut self, used: Duration, length: Duration) -> Option<u32> {
-        if length.is_zero() || self.budget.is_infinite() {
+        let (used, length) = (self.unjudged.0 + used, self.unjudged.1 + length);
+        self.unjudged = (used, length);
+        if length.is_zero() || length < self.tick / 2 || self.budget.is_infinite() {
             return None;
         }
+        self.unjudged = (Duration::ZERO, Duration::ZERO);
         let share = used.as_secs_f64() / length.as_secs_f64() / self.cpus;
         let before = self.stretch;
         let (mut share, mut stretch) = (share, before);
@@ -65,8 +74,8 @@ mod tests {
 
     #[test]
     fn intervals_become_longer_until_they_cost_no_more_than_the_budget() {
-        let mut pace = Pace::new(Some(10_000), 2);
         let [used, length] = [4, 50].map(Duration::from_millis);
+        let mut pace = Pace::new(Some(10_000), 2, length);
         assert_eq!(ends(&mut pace, 2), [true, true]);
         // 4 % of two CPUs: a quarter of that is within 1 %.
         assert_eq!(pace.spent(used, length), Some(4));
@@ -80,9 +89,21 @@ mod tests {
 
     #[test]
     fn without_a_limit_each_tick_ends_an_interval() {
-        let mut pace = Pace::new(None, 2);
         let second = Duration::from_secs(1);
+        let mut pace = Pace::new(None, 2, second);
         assert_eq!((pace.spent(second, second), ends(&mut pace, 2)), (None, vec![true, true]));
-        assert_eq!(Pace::new(Some(1), 1).spent(second, Duration::ZERO), None);
+        assert_eq!(Pace::new(Some(1), 1, second).spent(second, Duration::ZERO), None);
+    }
+
+    #[test]
+    fn an_interval_behind_a_late_tick_is_judged_with_the_next() {
+        let [us, ms] = [Duration::from_micros(1), Duration::from_millis(1)];
+        let mut pace = Pace::new(Some(1_000_000), 1, ms);
+        assert_eq!(pace.spent(60 * us, 50 * us), None);
+        assert_eq!(pace.spent(300 * us, 950 * us), None);
+        // Each interval is judged once.
+        assert_eq!(pace.spent(900 * us, ms), None);
+        assert_eq!(pace.spent(200 * us, 50 * us), None);
+        assert_eq!(pace.spent(950 * us, 950 * us), Some(2));
     }
 }

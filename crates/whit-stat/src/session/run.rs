@@ -81,6 +81,7 @@ impl<'s, 'a> Run<'s, 'a> {
         let pace = Pace::new(
             options.intervals.and_then(|intervals| intervals.max_overhead_ppm),
             session.counted_cpus(),
+            options.intervals.map_or(Duration::ZERO, |intervals| intervals.length),
         );
         Ok(Run {
             aggregator: Aggregator::new(rules, session.roots),

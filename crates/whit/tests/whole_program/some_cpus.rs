@@ -10,7 +10,7 @@ use crate::support::tools::{perf, record, text, whit, workload};
 use crate::support::{check, probe};
 
 /// Starts a program on CPU 1, says which process that is, and moves it to CPU 0.
-const MOVE: &str = "taskset -c 1 \"$0\" --seconds 1.5 >/dev/null & pid=$!; echo $pid; \
+const MOVE: &str = "taskset -c 1 \"$0\" --seconds 3 >/dev/null & pid=$!; echo $pid; \
                     sleep 0.4; taskset -p -c 0 $pid >/dev/null; wait";
 
 /// A recorder of CPU 0.
