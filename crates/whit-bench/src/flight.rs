@@ -44,6 +44,8 @@ pub struct Options {
     pub seconds: Vec<u64>,
     /// Events of each run.
     pub events: usize,
+    /// From a file to the next event.
+    pub gap: Duration,
     /// Bytes of records that are kept.
     pub bytes_max: ByteSize,
     /// Where dumps go.
@@ -178,7 +180,7 @@ fn run(machine: Machine, seconds: u64, options: &Options) -> Result<Row, Error> 
                 break;
             }
         }
-        sleep(Duration::from_millis(300));
+        sleep(options.gap);
     }
     Ok(row)
 }

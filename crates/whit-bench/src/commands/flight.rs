@@ -31,6 +31,10 @@ pub(super) struct FlightArgs {
           value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = heading::RUNS)]
     events: u32,
 
+    /// Milliseconds from a file to the next event; a file is on its way to the disk for some time
+    #[arg(long, value_name = "MS", default_value_t = 300, help_heading = heading::RUNS)]
+    gap: u64,
+
     /// Bytes of records that are kept
     #[arg(long, value_name = "SIZE", default_value = "256M", help_heading = heading::RUNS)]
     bytes: ByteSize,
@@ -49,6 +53,7 @@ pub(super) fn run(args: &FlightArgs) -> Result<i32> {
         machines: args.machines.clone(),
         seconds: args.seconds.clone(),
         events: args.events as usize,
+        gap: std::time::Duration::from_millis(args.gap),
         bytes_max: args.bytes,
         folder: std::path::absolute(&setup.directory)?,
         whit: setup.whit,
