@@ -17,6 +17,14 @@ const FIXED: [SampleType; 9] = [
     SampleType::PERIOD,
 ];
 
+/// The place of a field of one word in the bodies of samples that have these fields. `None` where it is not among them, or
+/// takes no word of its own.
+pub fn place_of(sample_type: SampleType, field: SampleType) -> Option<usize> {
+    let has = |one: &&SampleType| sample_type.contains(**one);
+    let front = FIXED.iter().position(|one| *one == field).map(|at| &FIXED[..at])?;
+    has(&&field).then(|| 8 * front.iter().filter(has).count())
+}
+
 /// Fields in front of those of any length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampleHead {
@@ -43,13 +51,16 @@ pub struct HeadLayout {
 impl HeadLayout {
     /// `None` where samples have other fields too, or lack one of address, thread and time.
     pub fn new(sample_type: SampleType) -> Option<HeadLayout> {
-        let has = |field: &SampleType| sample_type.contains(*field);
         let others = FIXED.iter().fold(sample_type, |rest, field| rest.with(*field, false));
-        let size = |fields: &[SampleType]| fields.iter().filter(|field| has(field)).count() * 8;
-        let at = |field: usize| has(&FIXED[field]).then(|| size(&FIXED[..field]));
         (others == SampleType::default()).then_some(())?;
-        let size_bytes = size(&FIXED);
-        Some(HeadLayout { ip: at(1)?, pid_tid: at(2)?, time: at(3)?, period: at(8), size_bytes })
+        let at = |field| place_of(sample_type, field);
+        Some(HeadLayout {
+            ip: at(SampleType::IP)?,
+            pid_tid: at(SampleType::TID)?,
+            time: at(SampleType::TIME)?,
+            period: at(SampleType::PERIOD),
+            size_bytes: 8 * FIXED.iter().filter(|field| sample_type.contains(**field)).count(),
+        })
     }
 
     /// Decodes the body of a sample. `None` where it is shorter than its fields say.

@@ -91,12 +91,17 @@ fn advice(path: &Path, error: &OpenError) -> String {
             )
         }
         ErrorKind::PermissionDenied => {
-            let owner = path.metadata().map_or_else(
-                |_| "its directory is closed to you".to_owned(),
-                |metadata| format!("it belongs to the user with ID {}", metadata.uid()),
-            );
-            let path = path.display();
-            format!("the recording may not be read: {owner} (sudo chown $USER {path})")
+            let shown = path.display();
+            match path.metadata() {
+                Ok(metadata) => format!(
+                    "the recording may not be read: it belongs to the user with ID {} (sudo chown $USER {shown})",
+                    metadata.uid()
+                ),
+                Err(_) => format!(
+                    "the recording may not be read: its directory is closed to you (sudo cp {shown} . copies it out, \
+                     then sudo chown $USER makes it yours)"
+                ),
+            }
         }
         _ => "the recording cannot be opened".to_owned(),
     }

@@ -8,6 +8,7 @@ use whit_engine::time_layout::TimeLayout;
 use whit_engine::{DecodeCounts, RecordDecoder};
 use whit_perfdata::attr::{Attr, SampleType};
 use whit_perfdata::record::{HEADER_SIZE_BYTES, record_type};
+use whit_perfdata::sample_head::place_of;
 use whit_types::TimestampNs;
 
 use super::stretches::{Stretches, is_clock};
@@ -23,22 +24,8 @@ struct Fields {
 impl Fields {
     /// `None` where samples do not have all of them.
     fn of(attr: &Attr) -> Option<Fields> {
-        let before = |field: SampleType| {
-            let in_front = [
-                SampleType::IDENTIFIER,
-                SampleType::IP,
-                SampleType::TID,
-                SampleType::TIME,
-                SampleType::ADDR,
-                SampleType::ID,
-                SampleType::STREAM_ID,
-                SampleType::CPU,
-                SampleType::PERIOD,
-            ];
-            let has = |one: SampleType| attr.sample_type.contains(one);
-            let front = in_front.into_iter().take_while(|one| *one != field);
-            has(field).then(|| HEADER_SIZE_BYTES + 8 * front.filter(|one| has(*one)).count())
-        };
+        let before =
+            |field| place_of(attr.sample_type, field).map(|place| HEADER_SIZE_BYTES + place);
         Some(Fields {
             id: before(SampleType::IDENTIFIER)?,
             time: before(SampleType::TIME)?,
