@@ -93,6 +93,11 @@ export class Browser {
   }
 }
 
+/** The address that the page has. `page.url()` learns of a change some time after it. */
+export function addressOf(page) {
+  return page.evaluate(() => location.href);
+}
+
 /** Text of an element. */
 export async function textOf(page, selector) {
   return (await page.locator(selector).innerText()).trim();

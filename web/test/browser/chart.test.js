@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 
 import { lossColour, themePaint } from '../../src/colors.js';
 import { ACTIVITIES } from '../../src/switches.js';
-import { inBrowser, pixelsOf, rgbOf, textOf, untilText } from './browser.js';
+import { addressOf, inBrowser, pixelsOf, rgbOf, textOf, untilText } from './browser.js';
 
 const { test, open } = inBrowser();
 const ROW_PX = 19;
@@ -34,7 +34,7 @@ test('the tab shows the heaviest thread; threads and CPUs are chosen, and the ad
   assert.match(await laneText(page), /^kv-worker-2 \(4214\) · 24\.05 %$/);
   const first = await pixelsOf(page, '#chart canvas');
   await page.selectOption('#chart-lane', '4211.4213');
-  assert.match(page.url(), /lane=4211\.4213/);
+  assert.match(await addressOf(page), /lane=4211\.4213/);
   const second = await pixelsOf(page, '#chart canvas');
   assert.notDeepEqual(second, first);
   await page.reload();
@@ -52,7 +52,7 @@ test('dragging selects a range, in the chart and above it, and is no click', () 
   await dragChart(page, 0.2, 0.4);
   await untilText(page, '#strip-range', /^(5\.9|6\.0)\d? s – (11\.9|12\.0) s/);
   assert.equal(await page.locator('.range-mark:not([hidden])').count(), 0);
-  assert.doesNotMatch(page.url(), /fn=/, 'no function is chosen');
+  assert.doesNotMatch(await addressOf(page), /fn=/, 'no function is chosen');
   await dragChart(page, 0.5, 1, '#chart-axis canvas');
   await untilText(page, '#strip-range', /^(8\.9|9\.0)\d? s – (11\.9|12\.0) s/);
   const samples = await textOf(page, '#selected');
@@ -115,7 +115,7 @@ test('a box tells its name, length and samples; a click chooses its function in 
   await page.mouse.move(...await at(page, 0.4, 4));
   await untilText(page, TIP, /^kv::Worker::event_loop\(\)[^]*user .*kvstored[^]*13\.\d s from 4\.99 s[^]*[\d,]+ samples · .*; one stands for [\d.]+ ms/);
   await page.mouse.click(...await at(page, 0.4, 4));
-  assert.match(page.url(), /fn=\d+/);
+  assert.match(await addressOf(page), /fn=\d+/);
   await page.click('[data-view=functions]');
   assert.match(await page.locator('#function-table [aria-current=true]').innerText(), /kv::Worker::event_loop/);
   await page.click('[data-view=tree]');
@@ -126,7 +126,7 @@ test('a box tells its name, length and samples; a click chooses its function in 
   const marked = await pixelsOf(page, '#flame canvas');
   await page.click('[data-view=chart]');
   await page.mouse.click(...await at(page, 0.4, 4));
-  assert.doesNotMatch(page.url(), /fn=\d+/, 'a second click chooses none');
+  assert.doesNotMatch(await addressOf(page), /fn=\d+/, 'a second click chooses none');
   await page.click('[data-view=graph]');
   assert.notDeepEqual(await pixelsOf(page, '#flame canvas'), marked);
   await page.click('[data-view=chart]');

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 
-import { inBrowser, textOf, untilText } from './browser.js';
+import { addressOf, inBrowser, textOf, untilText } from './browser.js';
 
 const { test, open } = inBrowser();
 const currentText = (page, pane) => textOf(page, `#code-${pane} .list-row.current`);
@@ -46,7 +46,7 @@ test('key, menu, and table of functions lead to the code', async () => {
     await page.click('[role=menuitem]:has-text("Source and assembly")');
     assert.ok(await page.locator('#view-source').isVisible());
     assert.match(await textOf(page, '#code-function option:checked'), /^kv::Store::get/);
-    assert.match(page.url(), /fn=\d+&view=source/);
+    assert.match(await addressOf(page), /fn=\d+&view=source/);
     await page.click('[data-view=graph]');
     await page.focus('#flame');
     await page.keyboard.press('ArrowDown');

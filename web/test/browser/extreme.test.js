@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 
-import { inBrowser, textOf, untilText } from './browser.js';
+import { addressOf, inBrowser, textOf, untilText } from './browser.js';
 
 const { test, open } = inBrowser();
 
@@ -53,7 +53,7 @@ test('10,000,000 samples: sums are whole, and the page says how exact a range is
   assert.match(await textOf(page, '#selected'), /^10,000,000 samples/);
   assert.match(await textOf(page, '#warnings'), /more samples than a page keeps one by one[^]*within 5\.00 s/);
   // CPUs are not in such a recording: an address that asks for them shows processes.
-  await page.goto(`${page.url().replace(/#.*/, '')}#by=cpu`);
+  await page.goto(`${(await addressOf(page)).replace(/#.*/, '')}#by=cpu`);
   assert.equal(await page.locator('#strip-by').inputValue(), 'process');
   await page.focus('#strip-plot');
   await page.keyboard.press('ArrowRight');

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 
 import { themePaint } from '../../src/colors.js';
-import { inBrowser, pixelsOf, rgbOf, textOf, untilText } from './browser.js';
+import { addressOf, inBrowser, pixelsOf, rgbOf, textOf, untilText } from './browser.js';
 
 const { test, open } = inBrowser();
 const FLAME = '#flame';
@@ -64,7 +64,7 @@ test('zoom by key; the address holds it; back leads back', () => open('server', 
   await page.keyboard.press('Enter');
   const path = ['all', '__clone3', 'start_thread', 'std::execute_native_thread_routine(void*)'];
   assert.deepEqual(await crumbs(page), path);
-  const link = page.url();
+  const link = await addressOf(page);
   assert.match(link, /zoom=/);
   await page.goto('about:blank');
   await page.goto(link);
@@ -107,7 +107,7 @@ test('bottom-up begins with the functions that run', () => open('server', '', as
   assert.ok(status.startsWith(`${hottest}: ${share}`), `${status} for ${hottest} ${share}`);
   await keys(page, 'ArrowUp', 'Enter');
   assert.deepEqual((await crumbs(page)).slice(0, 2), ['all', hottest]);
-  assert.match(page.url(), /stacks=bottom-up/);
+  assert.match(await addressOf(page), /stacks=bottom-up/);
   await page.keyboard.press('i');
   assert.deepEqual(await crumbs(page), ['all']);
 }));
@@ -136,7 +136,7 @@ test('events, processes, threads and comms select', () => open('server', '#root=
   await page.selectOption('#event', '1');
   assert.match(await textOf(page, '#selected'), /^2,209 samples · 2\.21 s$/);
   await page.click('[data-weight=samples]');
-  assert.match(page.url(), /event=1&weight=samples/);
+  assert.match(await addressOf(page), /event=1&weight=samples/);
 }));
 
 test('the table sorts, filters and leads to the graph', () => open('server', '#view=functions', async (page) => {
@@ -175,7 +175,7 @@ test('callers and callees of a function', () => open('server', '#view=functions&
   await page.keyboard.press('ArrowDown');
   await untilText(page, '#status', /^kv::Wal::append.*: 5\.56 %/);
   await page.keyboard.press('Enter');
-  assert.match(page.url(), /callees=/);
+  assert.match(await addressOf(page), /callees=/);
   await page.keyboard.press('s');
   await untilText(page, '#center', /kv::Wal::append/);
   await page.keyboard.press('/');

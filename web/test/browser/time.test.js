@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 
-import { inBrowser, pixelsOf, ready, rgbOf, textOf, untilText } from './browser.js';
+import { addressOf, inBrowser, pixelsOf, ready, rgbOf, textOf, untilText } from './browser.js';
 
 const { test, open } = inBrowser();
 /** Width of the labels in front of the plot. */
@@ -61,7 +61,7 @@ test('the address holds the range; a click beside clears it; edges move', () => 
   await page.mouse.move(...await at(page, 0.4));
   await page.mouse.up();
   await untilText(page, '#strip-range', /^3\.00 s – 1[12]\.\d s/);
-  assert.match(page.url(), /range=3000000000-1[12]\d+/);
+  assert.match(await addressOf(page), /range=3000000000-1[12]\d+/);
   assert.ok(await samples(page) > inRange);
   await page.click('#back');
   await untilText(page, '#strip-range', /^3\.00 s – 6\.00 s/);
@@ -105,7 +105,7 @@ test('the strip stacks by what is asked, marks losses, and tells what is under t
   await untilText(page, '#strip-legend', /CPU \d+.*others/s);
   await page.mouse.move(...await at(page, 0.25));
   await untilText(page, '#strip-hover', /s: [\d.]+ CPUs/);
-  assert.match(page.url(), /by=cpu/);
+  assert.match(await addressOf(page), /by=cpu/);
 }));
 
 test('the heat map chooses a range from cell to cell', () => open('server', '', async (page) => {
@@ -116,7 +116,7 @@ test('the heat map chooses a range from cell to cell', () => open('server', '', 
   await untilText(page, '#strip-hover', /^1[45]\.\d+ s to 1[45]\.\d+ s$/);
   await drag(page, 0.2, 0.4, [0.1, 0.9]);
   await untilText(page, '#strip-range', /^(5\.[89]|6\.0)\d* s – 1[12]\.\d+ s/);
-  assert.match(page.url(), /strip=heat/);
+  assert.match(await addressOf(page), /strip=heat/);
   assert.ok(await samples(page) < 2500);
 }));
 
@@ -133,7 +133,7 @@ test('programs are not merged at their first function', () => open('server', '#s
     assert.ok(name instanceof RegExp ? name.test(first) : first === name, `${root}: ${first}`);
     await page.keyboard.press('Escape');
   }
-  assert.match(page.url(), /root=cpu/);
+  assert.match(await addressOf(page), /root=cpu/);
 }));
 
 test('in order of time, a frame is there again and again', () => open('server', '#root=thread&shape=icicle', async (page) => {
@@ -150,7 +150,7 @@ test('in order of time, a frame is there again and again', () => open('server', 
   await ready(page);
   assert.deepEqual(await roots(page), path);
   await page.click('#view-graph [data-stacks=bottom-up]');
-  assert.doesNotMatch(page.url(), /order=time/);
+  assert.doesNotMatch(await addressOf(page), /order=time/);
 }));
 
 const changes = (page) => page.locator('#transforms button').evaluateAll((buttons) => buttons.map(({ innerText }) => innerText));
@@ -176,8 +176,8 @@ test('changes of the call tree apply, are listed, and are taken back', () => ope
   assert.equal(await samples(page), focused, 'merging drops no sample');
   await onFrame(page, 3, 'D');
   assert.ok(await samples(page) < focused);
-  assert.match(page.url(), /t=f\w+-m\w+-d\w+/);
-  const link = page.url();
+  assert.match(await addressOf(page), /t=f\w+-m\w+-d\w+/);
+  const link = await addressOf(page);
   const shown = [await changes(page), await samples(page)];
   await page.goto('about:blank');
   await page.goto(link);
