@@ -1,10 +1,10 @@
 // Futex ping-pong: pairs of threads that hand a token to and fro, each asleep while the other
 // works. Context switches and wake-ups, and hardly anything else.
 //
-//   pingpong [--iterations N] [--threads T]
+//   pingpong [--iterations N] [--threads T] [--placement free|pinned]
 //
 // Every pair makes N rounds of two passes each; T is even. `--rounds` is another name for
-// `--iterations`.
+// `--iterations`. `pinned` keeps both threads of a pair on one CPU, and pairs take turns among CPUs.
 
 #define _GNU_SOURCE
 #include <linux/futex.h>
@@ -18,6 +18,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "placement.h"
 #include "result.h"
 
 // Pairs do not share cache lines.
@@ -29,10 +30,14 @@ struct pair {
 struct player {
     pthread_t thread;
     struct pair *pair;
+    unsigned number;
     int side;
 };
 
 static uint64_t rounds = 100 * 1000;
+static bool pinned = false;
+// CPUs that the process may use.
+static cpu_set_t allowed;
 
 static long futex(_Atomic int *word, int operation, int value) {
     return syscall(SYS_futex, word, operation | FUTEX_PRIVATE_FLAG, value, NULL, NULL, 0);
@@ -52,6 +57,11 @@ __attribute__((noinline)) static void pass_on(struct pair *pair, int to) {
 
 static void *play(void *argument) {
     struct player *player = argument;
+    const int error = pinned ? placement_pin(&allowed, player->number / 2) : 0;
+    if (error != 0) {
+        fprintf(stderr, "pingpong: cannot pin a thread: %s\n", strerror(error));
+        exit(1);
+    }
     for (uint64_t i = 0; i < rounds; i++) {
         await_turn(player->pair, player->side);
         pass_on(player->pair, 1 - player->side);
@@ -60,7 +70,9 @@ static void *play(void *argument) {
 }
 
 static int usage(void) {
-    fprintf(stderr, "usage: pingpong [--iterations N] [--threads T], T even and at most %d\n",
+    fprintf(stderr,
+            "usage: pingpong [--iterations N] [--threads T] [--placement free|pinned], "
+            "T even and at most %d\n",
             RESULT_MAX_THREADS);
     return 2;
 }
@@ -68,14 +80,19 @@ static int usage(void) {
 int main(int argc, char **argv) {
     unsigned threads = 2;
     for (int i = 1; i < argc; i += 2) {
-        const char *value = i + 1 < argc ? argv[i + 1] : NULL;
+        const char *value = i + 1 < argc ? argv[i + 1] : "";
         bool ok;
         if (strcmp(argv[i], "--iterations") == 0 || strcmp(argv[i], "--rounds") == 0)
             ok = (rounds = result_amount(value)) != 0;
         else if (strcmp(argv[i], "--threads") == 0)
             ok = (threads = result_threads(value)) != 0 && threads % 2 == 0;
+        else if (strcmp(argv[i], "--placement") == 0) ok = placement_read(value, &pinned);
         else ok = false;
         if (!ok) return usage();
+    }
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) {
+        perror("pingpong: CPUs");
+        return 1;
     }
     struct pair *pairs = aligned_alloc(_Alignof(struct pair), threads / 2 * sizeof *pairs);
     struct player *players = calloc(threads, sizeof *players);
@@ -87,7 +104,7 @@ int main(int argc, char **argv) {
     const struct result_timer timer = result_begin();
     // The main thread plays too, so that a single pair is it and one partner.
     for (unsigned t = 0; t < threads; t++) {
-        players[t] = (struct player){0, &pairs[t / 2], (int)(t % 2)};
+        players[t] = (struct player){0, &pairs[t / 2], t, (int)(t % 2)};
         if (t == 0) continue;
         int error = pthread_create(&players[t].thread, NULL, play, &players[t]);
         if (error != 0) {

@@ -1,9 +1,10 @@
 // A storm of voluntary context switches: threads that give up the CPU over and over.
 //
-//   yield [--iterations N] [--threads T] [--call sched_yield|sleep0]
+//   yield [--iterations N] [--threads T] [--call sched_yield|sleep0] [--placement free|pinned]
 //
 // Each thread calls N times: `sched_yield`, which switches as soon as there are more threads than
-// CPUs, or `sleep0`, a sleep of no time at all, which arms a timer and is woken by it.
+// CPUs, or `sleep0`, a sleep of no time at all, which arms a timer and is woken by it. `pinned` keeps each thread on a CPU of
+// its own turn: the first on the first, the second on the next, and around.
 
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -15,10 +16,14 @@
 #include <string.h>
 #include <time.h>
 
+#include "placement.h"
 #include "result.h"
 
 static uint64_t iterations = 100 * 1000;
 static bool sleeps = false;
+static bool pinned = false;
+// CPUs that the process may use.
+static cpu_set_t allowed;
 
 // The system call behind the C library's sleep(0).
 __attribute__((noinline)) static void sleep_zero(void) {
@@ -28,8 +33,12 @@ __attribute__((noinline)) static void sleep_zero(void) {
 
 __attribute__((noinline)) static void yield_once(void) { sched_yield(); }
 
-static void *storm(void *unused) {
-    (void)unused;
+static void *storm(void *number) {
+    const int error = pinned ? placement_pin(&allowed, (unsigned)(uintptr_t)number) : 0;
+    if (error != 0) {
+        fprintf(stderr, "yield: cannot pin a thread: %s\n", strerror(error));
+        exit(1);
+    }
     if (sleeps) {
         for (uint64_t i = 0; i < iterations; i++) sleep_zero();
     } else {
@@ -40,7 +49,8 @@ static void *storm(void *unused) {
 
 static int usage(void) {
     fprintf(stderr,
-            "usage: yield [--iterations N] [--threads T] [--call sched_yield|sleep0], T at most %d\n",
+            "usage: yield [--iterations N] [--threads T] [--call sched_yield|sleep0] "
+            "[--placement free|pinned], T at most %d\n",
             RESULT_MAX_THREADS);
     return 2;
 }
@@ -55,8 +65,13 @@ int main(int argc, char **argv) {
         else if (strcmp(argv[i], "--call") == 0) {
             sleeps = strcmp(value, "sleep0") == 0;
             ok = sleeps || strcmp(value, "sched_yield") == 0;
-        } else ok = false;
+        } else if (strcmp(argv[i], "--placement") == 0) ok = placement_read(value, &pinned);
+        else ok = false;
         if (!ok) return usage();
+    }
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) {
+        perror("yield: CPUs");
+        return 1;
     }
     pthread_t *handles = calloc(threads, sizeof *handles);
     if (!handles) {
@@ -65,7 +80,7 @@ int main(int argc, char **argv) {
     }
     const struct result_timer timer = result_begin();
     for (unsigned t = 0; t < threads; t++) {
-        int error = pthread_create(&handles[t], NULL, storm, NULL);
+        int error = pthread_create(&handles[t], NULL, storm, (void *)(uintptr_t)t);
         if (error != 0) {
             fprintf(stderr, "yield: pthread_create: %s\n", strerror(error));
             return 1;

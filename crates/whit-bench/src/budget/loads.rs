@@ -47,7 +47,8 @@ pub(super) fn script(workloads: &Path, seconds: u32) -> String {
     lines.chain(["exit 0\n".to_owned()]).collect()
 }
 
-/// A program with a fixed amount of work.
+/// A program with a fixed amount of work. Threads that hand CPUs over are pinned: the scheduler finds other neighbours for
+/// them in each run, and the times of runs scatter.
 pub(super) struct Work {
     pub(super) program: &'static str,
     pub(super) arguments: &'static str,
@@ -60,12 +61,18 @@ impl Work {
     }
 
     pub(super) const ALL: [Work; 6] = [
-        Work { program: "pingpong", arguments: "--iterations 300000 --threads 4" },
-        Work { program: "pingpong", arguments: "--iterations 15000 --threads 100" },
+        Work {
+            program: "pingpong",
+            arguments: "--iterations 300000 --threads 4 --placement pinned",
+        },
+        Work {
+            program: "pingpong",
+            arguments: "--iterations 15000 --threads 100 --placement pinned",
+        },
         Work { program: "spawn", arguments: "--iterations 1500 --threads 2" },
         Work { program: "matrix", arguments: "--iterations 500" },
-        Work { program: "yield", arguments: "--iterations 150000 --threads 4" },
-        Work { program: "yield", arguments: "--iterations 1500 --threads 500" },
+        Work { program: "yield", arguments: "--iterations 150000 --threads 4 --placement pinned" },
+        Work { program: "yield", arguments: "--iterations 1500 --threads 500 --placement pinned" },
     ];
 }
 
