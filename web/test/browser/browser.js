@@ -8,6 +8,8 @@ import { join } from 'node:path';
 import { after, before, test as nodeTest } from 'node:test';
 import { pathToFileURL } from 'node:url';
 
+// Other programs may leave the browser a small part of the CPUs.
+const PATIENCE_MS = 30_000;
 const CANDIDATES = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
 export const ARGUMENTS = [
   '--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
@@ -105,7 +107,7 @@ export async function textOf(page, selector) {
 
 /** Waits until an element's text passes `test`; fails with the text that it had. */
 export async function untilText(page, selector, pattern) {
-  const deadline = Date.now() + 5000;
+  const deadline = Date.now() + PATIENCE_MS;
   let text = await textOf(page, selector);
   while (!pattern.test(text) && Date.now() < deadline) {
     await page.waitForTimeout(20);
