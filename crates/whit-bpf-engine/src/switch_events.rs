@@ -82,7 +82,9 @@ impl SwitchEvents {
             pmu_type: pmu_type::SOFTWARE,
             config: software::CONTEXT_SWITCHES,
             sample_period_or_freq: 1,
-            sample_type: SampleType::IDENTIFIER,
+            // No fields: the kernel passes those that it fills for the program on to other events of the same switch
+            // (6.18), and samples of other recorders would have the id of this event.
+            sample_type: SampleType::default(),
             ..Attr::default()
         };
         let attr = attr.to_bytes();

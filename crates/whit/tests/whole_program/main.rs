@@ -12,6 +12,7 @@ mod auto_engine;
 mod bench_pmu;
 mod bench_record;
 mod bench_stacks;
+mod beside_others;
 mod blocked;
 mod brief;
 mod budget;

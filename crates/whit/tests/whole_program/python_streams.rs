@@ -107,6 +107,15 @@ fn assert_named(data: &Path, what: &str) {
     assert!(printed.contains("py::__main__.inner") && printed.contains("program.py:"), "{what}");
 }
 
+/// Waits until a recording that goes on has more than enough samples, however small the program's part of the CPUs is.
+fn wait_for_samples(data: &Path) {
+    wait_until("samples are written", || {
+        let output = whit().args(["script", "-F", "ip,sym", "-i"]).arg(data).output();
+        let printed = output.map(|output| output.stdout).unwrap_or_default();
+        String::from_utf8_lossy(&printed).matches("py::__main__.inner").count() > 200
+    });
+}
+
 #[test]
 fn a_killed_recorder_leaves_names() {
     check("python_killed", || {
@@ -118,11 +127,7 @@ fn a_killed_recorder_leaves_names() {
             recorder.arg("-o").arg(&data).arg("-p").arg(program.id().to_string());
             let recorder = recorder.stdout(Stdio::null()).stderr(Stdio::null());
             let mut recorder = recorder.spawn().expect("run whit");
-            wait_until("samples are written", || {
-                let stats = whit().args(["script", "-F", "ip,sym", "-i"]).arg(&data).output();
-                let printed = stats.map(|output| output.stdout).unwrap_or_default();
-                String::from_utf8_lossy(&printed).matches("py::__main__.inner").count() > 200
-            });
+            wait_for_samples(&data);
             recorder.kill().expect("kill whit");
             recorder.wait().expect("it ends");
             let report = whit().args(["report", "-i"]).arg(&data).output().expect("run whit");
@@ -167,13 +172,15 @@ fn each_output_of_several_has_all_names() {
             outputs.sort();
             outputs
         };
+        // The output that is being written has the name alone.
+        let current = place.path("data");
         for _ in 0..2 {
-            std::thread::sleep(std::time::Duration::from_millis(1200));
+            wait_for_samples(&current);
             let before = outputs().len();
             signal(&recorder, "-USR2");
             wait_until("another output", || outputs().len() > before);
         }
-        std::thread::sleep(std::time::Duration::from_millis(1200));
+        wait_for_samples(&current);
         signal(&recorder, "-INT");
         recorder.wait().expect("it ends");
         let outputs = outputs();
