@@ -63,10 +63,11 @@ pub(crate) struct DecoderConfig {
 }
 
 /// A stack from the ring.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Known {
     hash: u64,
-    frames: Vec<u64>,
+    /// Without spare room: each CPU has thousands of stacks.
+    frames: Box<[u64]>,
     /// The context of wake-ups with this stack.
     context: Context,
 }
@@ -90,7 +91,7 @@ pub struct BpfRecordDecoder {
     /// Functions of interpreters.
     functions: FunctionTeller,
     /// Each place: the stack that was emitted last, and the one before.
-    dictionary: Vec<[Known; 2]>,
+    dictionary: Vec<[Option<Box<Known>>; 2]>,
     /// Time of the ring's last record.
     ring_time: u64,
     chain: Vec<u64>,
@@ -162,7 +163,7 @@ impl BpfRecordDecoder {
                 event_id: bpf_output,
                 output: 0,
             },
-            dictionary: vec![<[Known; 2]>::default(); PLACES],
+            dictionary: vec![[None, None]; PLACES],
             ring_time: 0,
             chain: Vec::new(),
             body: Vec::new(),
@@ -211,14 +212,15 @@ impl BpfRecordDecoder {
             Told::Stack(stack) => {
                 self.counts.stacks += 1;
                 let place = &mut self.dictionary[stack.hash.0 as usize % PLACES];
+                let frames: Box<[u64]> = stack.frames().collect();
+                let context = match self.wakes {
+                    Some(_) if stack.reason == StopReason::Kernel => {
+                        self.scheduler_symbols.context(&frames)
+                    }
+                    _ => Context::default(),
+                };
                 place.swap(0, 1);
-                let known = &mut place[0];
-                known.hash = stack.hash.0;
-                known.frames.clear();
-                known.frames.extend(stack.frames());
-                if self.wakes.is_some() && stack.reason == StopReason::Kernel {
-                    known.context = self.scheduler_symbols.context(&known.frames);
-                }
+                place[0] = Some(Box::new(Known { hash: stack.hash.0, frames, context }));
             }
             Told::Sample(sample) => self.sample(&prefix, &sample, out),
             Told::Trace(trace) => self.traces.told(trace, prefix.pid_tid),
@@ -301,8 +303,7 @@ impl BpfRecordDecoder {
     }
 
     fn known(&self, hash: StackHash) -> Option<&Known> {
-        let place = &self.dictionary[hash.0 as usize % PLACES];
-        place.iter().find(|known| known.hash == hash.0)
+        known_in(&self.dictionary, hash)
     }
 
     /// Puts both stacks together; gives the address where the thread was.
@@ -316,8 +317,7 @@ impl BpfRecordDecoder {
         let mut ip = 0;
         for (stack, marker) in [(kernel, context::KERNEL), (user, context::USER)] {
             let Some(hash) = stack else { continue };
-            let place = &self.dictionary[hash.0 as usize % PLACES];
-            let Some(known) = place.iter().find(|known| known.hash == hash.0) else {
+            let Some(known) = known_in(&self.dictionary, hash) else {
                 self.counts.unknown_stacks += 1;
                 continue;
             };
@@ -450,6 +450,12 @@ impl RecordDecoder for BpfRecordDecoder {
     fn counts(&self) -> DecodeCounts {
         self.counts
     }
+}
+
+/// The stack of a place with this hash.
+fn known_in(dictionary: &[[Option<Box<Known>>; 2]], hash: StackHash) -> Option<&Known> {
+    let place = dictionary.get(hash.0 as usize % PLACES)?;
+    place.iter().flatten().map(Box::as_ref).find(|known| known.hash == hash.0)
 }
 
 /// A LOST record of the ring says since when records may be missing: other records stand between that and the

@@ -14,13 +14,46 @@ use super::record_layout::Layout;
 use super::schedule::{SchedulerSymbol, SchedulerSymbols};
 use super::task_state;
 
-/// A stack from the channel.
-#[derive(Clone, Debug, Default)]
-struct Known {
-    /// Marker and addresses, as words in bytes; empty before its stack record.
-    chain: Vec<u8>,
-    /// Its number among those that the stream defines; 0 for none yet.
-    number: u32,
+/// The stacks from the channel, by place. Each CPU has its own, so empty places take no memory, and chains no spare room.
+#[derive(Debug)]
+struct Dictionary {
+    /// Marker and addresses, as words in bytes.
+    chains: Vec<Option<Box<[u8]>>>,
+    /// The number of each among those that the stream defines; 0 for none yet.
+    numbers: Vec<u32>,
+}
+
+impl Dictionary {
+    fn new() -> Dictionary {
+        Dictionary { chains: vec![None; PLACES], numbers: vec![0; PLACES] }
+    }
+
+    fn forget_numbers(&mut self) {
+        self.numbers.fill(0);
+    }
+
+    fn chain(&self, place: usize) -> Option<&[u8]> {
+        self.chains.get(place)?.as_deref()
+    }
+
+    /// Puts a stack in place of an earlier one.
+    fn learn(&mut self, place: usize, marker: u64, frames: &[u64]) {
+        let Some(known) = self.chains.get_mut(place) else { return };
+        let words = [marker].into_iter().chain(frames.iter().copied()).take(CHAIN_WORDS_MAX);
+        let mut chain = Vec::with_capacity(size_of::<u64>() * (1 + frames.len()));
+        words.for_each(|word| chain.extend(word.to_le_bytes()));
+        *known = Some(chain.into_boxed_slice());
+        self.numbers[place] = 0;
+    }
+
+    fn number(&mut self, place: usize, packer: &mut Packer) -> u32 {
+        let Some(chain) = self.chains.get(place).and_then(Option::as_deref) else { return 0 };
+        let number = &mut self.numbers[place];
+        if *number == 0 {
+            *number = packer.define(chain);
+        }
+        *number
+    }
 }
 
 /// The targets of switches, and their form in the recording.
@@ -62,7 +95,7 @@ pub(crate) struct Switches {
     form: Form,
     /// Where the scheduler is.
     scheduler_symbols: SchedulerSymbols,
-    dictionary: Vec<Known>,
+    dictionary: Dictionary,
     /// Time of the last record of ring or channel, and its value before this round: readers may
     /// have sorted older records already.
     last_time: u64,
@@ -97,7 +130,7 @@ impl Switches {
             config,
             form,
             scheduler_symbols,
-            dictionary: vec![Known::default(); PLACES],
+            dictionary: Dictionary::new(),
             last_time: 0,
             settled: 0,
             last_switch: 0,
@@ -120,7 +153,7 @@ impl Switches {
     pub(crate) fn start_stream(&mut self) {
         if let Form::Packed(packer) = &mut self.form {
             packer.forget();
-            self.dictionary.iter_mut().for_each(|known| known.number = 0);
+            self.dictionary.forget_numbers();
         }
     }
 
@@ -223,20 +256,14 @@ impl Switches {
             None => return false,
             Some(Record::Stack { place, reason, frames }) => {
                 counts.stacks += 1;
-                if let Some(known) = self.dictionary.get_mut(usize::from(place.0)) {
-                    let (marker, frames) = match reason {
-                        StopReason::Kernel => (
-                            context::KERNEL,
-                            self.scheduler_symbols.trim(frames, Some(SchedulerSymbol::Switch)),
-                        ),
-                        _ => (context::USER, frames),
-                    };
-                    known.number = 0;
-                    known.chain.clear();
-                    let words = [marker].into_iter().chain(frames.iter().copied());
-                    let words = words.take(CHAIN_WORDS_MAX);
-                    words.for_each(|word| known.chain.extend(word.to_le_bytes()));
-                }
+                let (marker, frames) = match reason {
+                    StopReason::Kernel => (
+                        context::KERNEL,
+                        self.scheduler_symbols.trim(frames, Some(SchedulerSymbol::Switch)),
+                    ),
+                    _ => (context::USER, frames),
+                };
+                self.dictionary.learn(usize::from(place.0), marker, frames);
             }
             Some(Record::Switch(switch)) => self.switch(&switch, counts, out),
             Some(Record::SwitchIn { time_ns, thread }) => {
@@ -268,7 +295,7 @@ impl Switches {
         self.running = told.next;
         let mut index = |place: Option<DictionarySlot>| {
             let index = usize::from(place?.0);
-            let is_told = self.dictionary.get(index).is_some_and(|known| !known.chain.is_empty());
+            let is_told = self.dictionary.chain(index).is_some();
             counts.unknown_stacks += u64::from(!is_told);
             is_told.then_some(index)
         };
@@ -276,19 +303,14 @@ impl Switches {
         match &mut self.form {
             Form::Ordinary(ordinary) => {
                 let chain = |index: Option<usize>| {
-                    index.map_or(&[][..], |index| &self.dictionary[index].chain)
+                    index.and_then(|index| self.dictionary.chain(index)).unwrap_or_default()
                 };
                 ordinary.switch(&told, chain(kernel), chain(user), out);
             }
             Form::Packed(packer) => {
                 packer.finish_if_full(out);
                 let mut number = |index: Option<usize>| {
-                    let Some(index) = index else { return 0 };
-                    let known = &mut self.dictionary[index];
-                    if known.number == 0 {
-                        known.number = packer.define(&known.chain);
-                    }
-                    known.number
+                    index.map_or(0, |index| self.dictionary.number(index, packer))
                 };
                 let (kernel, user) = (number(kernel), number(user));
                 packer.switch(&told, kernel, user);

@@ -36,6 +36,8 @@ pub(super) fn decode(table: &[u8], first_line: u32) -> Vec<(u32, u32)> {
         unit = unit.saturating_add(u32::from(first & 7) + 1);
         rest = next;
     }
+    // Kept as long as the process lives.
+    lines.shrink_to_fit();
     lines
 }
 
