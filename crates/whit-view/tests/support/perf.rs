@@ -129,7 +129,7 @@ fn frame(line: &str) -> At {
     };
     if dso == "inlined" {
         frame = frame.inlined();
-    } else if dso == "[kernel.kallsyms]" {
+    } else if dso == "[kernel.kallsyms]" || dso.starts_with("bpf_prog_") {
         frame = frame.kernel();
     }
     frame
