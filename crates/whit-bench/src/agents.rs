@@ -1,18 +1,25 @@
 //! Agents that run all the time, beside the same loads: their cost, their memory, and the stacks of their profiles.
 //!
 //! Each agent begins before the load, and watches the whole machine. Each load knows its own stacks, so a stack is
-//! whole or not without any other unwinder. All profiles are read as pprof. Agents and loads take turns.
+//! whole or not without any other unwinder. Profiles are read as pprof, or as OTLP from an agent that sends them; names that
+//! such an agent leaves to others come from `whit-symbolize`. Agents and loads take turns.
 //!
 //! The times of BPF programs are the kernel's, whose own counting is in them. They are on the account of the
 //! interrupted program, and in no agent's CPU time.
 
+mod binaries;
+mod collector;
 mod cost;
 mod loads;
+mod otlp;
 mod pprof;
 mod render;
 mod run;
+mod running;
 mod tool;
 
+#[cfg(test)]
+mod otlp_tests;
 #[cfg(test)]
 mod tests;
 
@@ -47,13 +54,20 @@ pub struct Options {
     pub loads: Vec<Load>,
     /// The folder of agents other than whit.
     pub folder: PathBuf,
+    /// OpenTelemetry's collector, which takes what an agent sends.
+    pub collector: PathBuf,
     /// Programs and files.
     pub setup: Setup,
 }
 
 impl Options {
     fn programs(&self) -> Programs<'_> {
-        Programs { whit: &self.setup.whit, folder: &self.folder, frequency_hz: self.frequency_hz }
+        Programs {
+            whit: &self.setup.whit,
+            folder: &self.folder,
+            collector: &self.collector,
+            frequency_hz: self.frequency_hz,
+        }
     }
 }
 

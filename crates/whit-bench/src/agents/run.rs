@@ -1,21 +1,23 @@
 //! One agent beside one load.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use serde::Serialize;
-use wait4::Wait4;
 use whit_measure::measure::{End, Outcome, run as run_program, wait_for_end};
 use whit_measure::process_tree::kill;
 
+use super::binaries::{Binaries, files_of_tree};
+use super::collector::Collector;
 use super::cost::{Objects, cpu_s, resident_bytes};
 use super::loads::Load;
 use super::pprof::{self, Stacks};
+use super::running::{Running, last_line};
 use super::tool::{Agent, CACHE, Programs};
-use super::{NotRun, Options};
+use super::{NotRun, Options, otlp};
 use crate::Error;
 use crate::scratch::Scratch;
 use crate::top::Cost;
@@ -24,6 +26,9 @@ use crate::top::Cost;
 const SET_UP: Duration = Duration::from_secs(6);
 /// Between two looks at an agent's memory.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
+/// An agent that sends its samples does so each 5 s, some a fifth later, and reads them from the kernel four times a second.
+const SEND_LIMIT: Duration = Duration::from_secs(15);
+const READ_INTERVAL: Duration = Duration::from_millis(500);
 
 /// An agent beside a load.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -66,43 +71,6 @@ impl Run {
     }
 }
 
-/// A process that is killed with all below it when this is dropped.
-struct Running {
-    child: Child,
-    /// It was waited for: its number may be another process's by now.
-    is_over: bool,
-}
-
-impl Running {
-    fn new(child: Child) -> Running {
-        Running { child, is_over: false }
-    }
-
-    /// Waits for its end. Gives its CPU time, with that of the processes that it has waited for.
-    fn cpu_time(&mut self) -> Result<Duration, Error> {
-        let used = self.child.wait4().map_err(Error::file("wait for", "a program"))?.rusage;
-        self.is_over = true;
-        Ok(used.utime + used.stime)
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if !self.is_over {
-            let _ = kill(&mut self.child);
-            let _ = self.child.wait();
-        }
-    }
-}
-
-fn start(mut command: Command, log: &Path) -> Result<Running, Error> {
-    let file = File::create(log).map_err(Error::file("create", log))?;
-    let second = file.try_clone().map_err(Error::file("open", log))?;
-    let program = command.get_program().into();
-    let child = command.stdin(Stdio::null()).stdout(file).stderr(second).spawn();
-    Ok(Running::new(child.map_err(|source| Error::Run { program, source })?))
-}
-
 /// `Err(NotRun)` in the result: the agent did not get through, with the reason.
 pub(super) fn run(
     agent: Agent,
@@ -116,14 +84,20 @@ pub(super) fn run(
     fs::create_dir(&cache).map_err(Error::file("create", &cache))?;
     let _statistics = whit_sys::bpf::enable_run_statistics();
     let objects = Objects::now();
-    let mut running = start(agent.command(&programs, scratch.path()), &log)?;
-    sleep(SET_UP);
-    if running.child.try_wait().map_err(Error::file("wait for", &log))?.is_some() {
-        return Ok(Err(NotRun(format!("ends by itself: {}", last_line(&log)))));
+    let collector = agent.sends().then(|| Collector::start(programs.collector, scratch.path()));
+    let collector = match collector.transpose()?.transpose() {
+        Ok(collector) => collector,
+        Err(why) => return Ok(Err(NotRun(why))),
+    };
+    let receiver = collector.as_ref().map(Collector::address);
+    let mut running = Running::start(agent.command(&programs, scratch.path(), receiver), &log)?;
+    if !set_up(&mut running, agent, &log, options.setup.limit)? {
+        return Ok(Err(NotRun(format!("ends by itself, or does not begin: {}", last_line(&log)))));
     }
     // The load goes on until the agent has ended: names of running programs are at hand.
     let mut work = start_load(load, options)?;
     let seen = watch(running.child.id(), &work, options, objects.as_ref());
+    let sent = collector.as_ref().map(|it| sent(it, load, work.child.id(), seen.end_ns));
     let spent_before_end = Cost::of_tree(running.child.id()).cpu_ns;
     let ended = match end(&mut running, agent, options.setup.limit)? {
         Ok(cpu_ns) => cpu_ns.saturating_sub(spent_before_end),
@@ -131,22 +105,51 @@ pub(super) fn run(
     };
     let _ = kill(&mut work.child);
     work.cpu_time()?;
-    let (stacks, naming_s) = match profile(agent, &programs, scratch.path(), options.setup.limit)? {
+    let profiled = match sent {
+        Some(sent) => sent.map(|stacks| (stacks, 0.0)),
+        None => profile(agent, &programs, scratch.path(), options.setup.limit)?,
+    };
+    let (stacks, naming_s) = match profiled {
         Ok(found) => found,
         Err(why) => return Ok(Err(NotRun(format!("{}: {}", why.0, last_line(&log))))),
     };
     let said = fs::read_to_string(&log).unwrap_or_default();
-    let comments = stacks.as_ref().map(|stacks| stacks.comments.clone()).unwrap_or_default();
     Ok(Ok(Run {
         cpu_percent: seen.percent(seen.cpu_ns),
         end_cpu_s: ended as f64 / 1e9 + naming_s,
         bpf_percent: seen.bpf_ns.map(|ns| seen.percent(ns)),
         resident_bytes: seen.resident_bytes,
         maps_bytes: seen.maps_bytes,
-        samples: stacks
-            .map(|stacks| judge(&stacks, load, seen.load_cpu_s * f64::from(options.frequency_hz))),
-        told_losses: agent.told_losses(&said, &comments),
+        samples: Some(judge(&stacks, load, seen.load_cpu_s * f64::from(options.frequency_hz))),
+        told_losses: agent.told_losses(&said, &stacks.comments),
     }))
+}
+
+/// Gives an agent its time, from the moment at which it says that it samples, where it says so. Whether it runs then.
+fn set_up(running: &mut Running, agent: Agent, log: &Path, limit: Duration) -> Result<bool, Error> {
+    let begin = Instant::now();
+    let said = |text: &str| fs::read_to_string(log).is_ok_and(|log| log.contains(text));
+    while agent.ready_message().is_some_and(|text| !said(text)) {
+        if running.has_ended()? || begin.elapsed() > limit {
+            return Ok(false);
+        }
+        sleep(LOOK_INTERVAL);
+    }
+    sleep(SET_UP);
+    Ok(!running.has_ended()?)
+}
+
+/// The samples up to `end_ns` that an agent sends. At its end it drops samples that it has not
+/// sent, so this waits.
+fn sent(collector: &Collector, load: Load, work: u32, end_ns: u64) -> Result<Stacks, NotRun> {
+    let binaries = Binaries::new(&files_of_tree(work));
+    let reaches = end_ns.saturating_add(READ_INTERVAL.as_nanos() as u64);
+    // A machine that does nothing has no samples to send.
+    if !collector.wait_for(reaches, SEND_LIMIT) && load != Load::Idle {
+        return Err(NotRun(format!("sends no report within {} s", SEND_LIMIT.as_secs())));
+    }
+    let read = otlp::read(&collector.taken(), end_ns, &|code| binaries.names(code));
+    read.map_err(|why| NotRun(format!("its profile {why}")))
 }
 
 /// The agent while the load ran.
@@ -158,6 +161,8 @@ struct Seen {
     resident_bytes: u64,
     maps_bytes: Option<u64>,
     load_cpu_s: f64,
+    /// Since 1970.
+    end_ns: u64,
 }
 
 impl Seen {
@@ -194,6 +199,8 @@ fn watch(agent: u32, load: &Running, options: &Options, before: Option<&Objects>
         (seen.bpf_ns, seen.maps_bytes) = (Some(ns), Some(now.new_map_bytes(first)));
     }
     seen.load_cpu_s = cpu_s(load.child.id());
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    seen.end_ns = now.as_nanos() as u64;
     seen
 }
 
@@ -209,8 +216,8 @@ fn end(running: &mut Running, agent: Agent, limit: Duration) -> Result<Result<u6
     Ok(Ok(running.cpu_time()?.as_nanos() as u64))
 }
 
-/// The profile with names, where the agent writes one, and the CPU time for the names.
-type Profiled = Result<(Option<Stacks>, f64), NotRun>;
+/// The profile with names, and the CPU time for the names.
+type Profiled = Result<(Stacks, f64), NotRun>;
 
 fn profile(
     agent: Agent,
@@ -231,9 +238,6 @@ fn profile(
         }
         cpu_s += done.user_s + done.sys_s;
     }
-    if agent == Agent::OpenTelemetry {
-        return Ok(Ok((None, cpu_s)));
-    }
     let mut all = Stacks::default();
     for path in &paths {
         match fs::read(path)
@@ -247,7 +251,7 @@ fn profile(
     if paths.is_empty() {
         return Ok(Err(NotRun("wrote nothing".to_owned())));
     }
-    Ok(Ok((Some(all), cpu_s)))
+    Ok(Ok((all, cpu_s)))
 }
 
 pub(super) fn judge(stacks: &Stacks, load: Load, expected: f64) -> Samples {
@@ -262,14 +266,4 @@ pub(super) fn judge(stacks: &Stacks, load: Load, expected: f64) -> Samples {
         }
     }
     samples
-}
-
-fn last_line(log: &Path) -> String {
-    let text = fs::read_to_string(log).unwrap_or_default();
-    text.lines()
-        .rev()
-        .find(|line| !line.trim().is_empty())
-        .unwrap_or("it says nothing")
-        .trim()
-        .to_owned()
 }
