@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::io::Read;
 
 use flate2::read::GzDecoder;
+use proptest::prelude::*;
 
 use super::Load;
 use super::otlp::{Code, end_ns, read};
@@ -111,4 +112,23 @@ fn reports_are_read_or_refused() {
     let stacks = read(&(lost.replace('\n', "") + "\n"), 2, &no_names).unwrap();
     assert_eq!((stacks.stacks[0].samples, stacks.stacks[0].frames.len()), (2, 0));
     assert_eq!(stacks.stacks[0].process, None);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Numbers of a report lead into its tables; each may be wrong.
+    #[test]
+    fn a_damaged_report_is_read_or_refused(places in prop::collection::vec((any::<prop::sample::Index>(), 0u8..=9), 1..40)) {
+        let mut bytes = reports().into_bytes();
+        let digits: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at].is_ascii_digit()).collect();
+        for (place, digit) in places {
+            bytes[digits[place.index(digits.len())]] = b'0' + digit;
+        }
+        let text = String::from_utf8(bytes).unwrap();
+        if let Ok(stacks) = read(&text, u64::MAX, &no_names) {
+            prop_assert!(stacks.stacks.len() <= 40);
+        }
+        end_ns(&text);
+    }
 }
