@@ -37,6 +37,7 @@ use crate::Error;
 use crate::setup::Setup;
 use crate::system::System;
 use crate::turns::order;
+use run::Stop;
 use tool::Programs;
 
 /// Settings.
@@ -136,9 +137,10 @@ pub fn compare(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Compariso
             for turn in order(round, found.len()) {
                 let row = &mut found[turn];
                 say(&format!("round {} of {}: {}, {load}", round + 1, options.rounds, row.agent));
-                match run::run(row.agent, load, options)? {
+                match run::run(row.agent, load, options) {
                     Ok(run) => row.runs.push(run),
-                    Err(why) => row.refused = Some(why),
+                    Err(Stop::Agent(why)) => row.refused = Some(why),
+                    Err(Stop::Benchmark(error)) => return Err(error),
                 }
             }
         }
