@@ -227,5 +227,9 @@ fn tables_have_figures_or_the_reason_why_not() {
     assert!(comparison.whit_succeeded());
     comparison.rows[0].refused = Some(NotRun("gone".to_owned()));
     assert!(!comparison.whit_succeeded());
+    comparison.rows.remove(0);
+    assert!(comparison.whit_succeeded(), "nobody asked for it");
+    comparison.missing.push((Agent::WhitRecord, "cannot run".to_owned()));
+    assert!(!comparison.whit_succeeded());
     assert_eq!(one_run().ns_a_sample(10.0), Some(500_000.0));
 }
