@@ -1,18 +1,25 @@
 //! Agents that run all the time, beside the same loads: their cost, their memory, and the stacks of their profiles.
 //!
 //! Each agent begins before the load, and watches the whole machine. Each load knows its own stacks, so a stack is
-//! whole or not without any other unwinder. All profiles are read as pprof. Agents and loads take turns.
+//! whole or not without any other unwinder. Profiles are read as pprof, or as OTLP from an agent that sends them; names that
+//! such an agent leaves to others come from `whit-symbolize`. Agents and loads take turns.
 //!
 //! The times of BPF programs are the kernel's, whose own counting is in them. They are on the account of the
 //! interrupted program, and in no agent's CPU time.
 
+mod binaries;
+mod collector;
 mod cost;
 mod loads;
+mod otlp;
 mod pprof;
 mod render;
 mod run;
+mod running;
 mod tool;
 
+#[cfg(test)]
+mod otlp_tests;
 #[cfg(test)]
 mod tests;
 
@@ -30,6 +37,7 @@ use crate::Error;
 use crate::setup::Setup;
 use crate::system::System;
 use crate::turns::order;
+use run::Stop;
 use tool::Programs;
 
 /// Settings.
@@ -47,13 +55,20 @@ pub struct Options {
     pub loads: Vec<Load>,
     /// The folder of agents other than whit.
     pub folder: PathBuf,
+    /// OpenTelemetry's collector, which takes what an agent sends.
+    pub collector: PathBuf,
     /// Programs and files.
     pub setup: Setup,
 }
 
 impl Options {
     fn programs(&self) -> Programs<'_> {
-        Programs { whit: &self.setup.whit, folder: &self.folder, frequency_hz: self.frequency_hz }
+        Programs {
+            whit: &self.setup.whit,
+            folder: &self.folder,
+            collector: &self.collector,
+            frequency_hz: self.frequency_hz,
+        }
     }
 }
 
@@ -92,10 +107,9 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Whether whit ran each time.
+    /// Whether whit ran each time, where it was asked for.
     pub fn whit_succeeded(&self) -> bool {
-        let whits = || self.versions.iter().filter(|(agent, _)| agent.is_whit());
-        whits().count() > 0
+        self.missing.iter().all(|(agent, _)| !agent.is_whit())
             && self.rows.iter().all(|row| !row.agent.is_whit() || row.refused.is_none())
     }
 }
@@ -122,9 +136,10 @@ pub fn compare(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Compariso
             for turn in order(round, found.len()) {
                 let row = &mut found[turn];
                 say(&format!("round {} of {}: {}, {load}", round + 1, options.rounds, row.agent));
-                match run::run(row.agent, load, options)? {
+                match run::run(row.agent, load, options) {
                     Ok(run) => row.runs.push(run),
-                    Err(why) => row.refused = Some(why),
+                    Err(Stop::Agent(why)) => row.refused = Some(why),
+                    Err(Stop::Benchmark(error)) => return Err(error),
                 }
             }
         }

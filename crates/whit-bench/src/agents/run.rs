@@ -1,21 +1,23 @@
 //! One agent beside one load.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use serde::Serialize;
-use wait4::Wait4;
 use whit_measure::measure::{End, Outcome, run as run_program, wait_for_end};
 use whit_measure::process_tree::kill;
 
+use super::binaries::{Binaries, files_of_tree};
+use super::collector::Collector;
 use super::cost::{Objects, cpu_s, resident_bytes};
 use super::loads::Load;
 use super::pprof::{self, Stacks};
+use super::running::{Running, last_line};
 use super::tool::{Agent, CACHE, Programs};
-use super::{NotRun, Options};
+use super::{NotRun, Options, otlp};
 use crate::Error;
 use crate::scratch::Scratch;
 use crate::top::Cost;
@@ -24,6 +26,9 @@ use crate::top::Cost;
 const SET_UP: Duration = Duration::from_secs(6);
 /// Between two looks at an agent's memory.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
+/// An agent that sends its samples does so each 5 s, some a fifth later, and reads them from the kernel four times a second.
+const SEND_LIMIT: Duration = Duration::from_secs(15);
+const READ_INTERVAL: Duration = Duration::from_millis(500);
 
 /// An agent beside a load.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -66,49 +71,25 @@ impl Run {
     }
 }
 
-/// A process that is killed with all below it when this is dropped.
-struct Running {
-    child: Child,
-    /// It was waited for: its number may be another process's by now.
-    is_over: bool,
+/// Why there is no run: the agent did not get through, or the benchmark.
+#[derive(Debug)]
+pub(super) enum Stop {
+    Agent(NotRun),
+    Benchmark(Error),
 }
 
-impl Running {
-    fn new(child: Child) -> Running {
-        Running { child, is_over: false }
-    }
-
-    /// Waits for its end. Gives its CPU time, with that of the processes that it has waited for.
-    fn cpu_time(&mut self) -> Result<Duration, Error> {
-        let used = self.child.wait4().map_err(Error::file("wait for", "a program"))?.rusage;
-        self.is_over = true;
-        Ok(used.utime + used.stime)
+impl From<Error> for Stop {
+    fn from(error: Error) -> Stop {
+        Stop::Benchmark(error)
     }
 }
 
-impl Drop for Running {
-    fn drop(&mut self) {
-        if !self.is_over {
-            let _ = kill(&mut self.child);
-            let _ = self.child.wait();
-        }
-    }
+fn not_run(why: impl Into<String>) -> Stop {
+    Stop::Agent(NotRun(why.into()))
 }
 
-fn start(mut command: Command, log: &Path) -> Result<Running, Error> {
-    let file = File::create(log).map_err(Error::file("create", log))?;
-    let second = file.try_clone().map_err(Error::file("open", log))?;
-    let program = command.get_program().into();
-    let child = command.stdin(Stdio::null()).stdout(file).stderr(second).spawn();
-    Ok(Running::new(child.map_err(|source| Error::Run { program, source })?))
-}
-
-/// `Err(NotRun)` in the result: the agent did not get through, with the reason.
-pub(super) fn run(
-    agent: Agent,
-    load: Load,
-    options: &Options,
-) -> Result<Result<Run, NotRun>, Error> {
+/// An agent beside a load.
+pub(super) fn run(agent: Agent, load: Load, options: &Options) -> Result<Run, Stop> {
     let scratch = Scratch::new(&options.setup.directory)?;
     let programs = options.programs();
     let log = scratch.path().join("log");
@@ -116,37 +97,75 @@ pub(super) fn run(
     fs::create_dir(&cache).map_err(Error::file("create", &cache))?;
     let _statistics = whit_sys::bpf::enable_run_statistics();
     let objects = Objects::now();
-    let mut running = start(agent.command(&programs, scratch.path()), &log)?;
-    sleep(SET_UP);
-    if running.child.try_wait().map_err(Error::file("wait for", &log))?.is_some() {
-        return Ok(Err(NotRun(format!("ends by itself: {}", last_line(&log)))));
-    }
+    let collector = agent.sends().then(|| Collector::start(programs.collector, scratch.path()));
+    let collector = collector.transpose()?.transpose().map_err(not_run)?;
+    let receiver = collector.as_ref().map(Collector::address);
+    let mut running = Running::start(agent.command(&programs, scratch.path(), receiver), &log)?;
+    set_up(&mut running, agent, &log, options.setup.limit)?;
     // The load goes on until the agent has ended: names of running programs are at hand.
     let mut work = start_load(load, options)?;
     let seen = watch(running.child.id(), &work, options, objects.as_ref());
+    let sent = collector.as_ref().map(|it| sent(it, load, work.child.id(), seen.end_ns));
     let spent_before_end = Cost::of_tree(running.child.id()).cpu_ns;
-    let ended = match end(&mut running, agent, options.setup.limit)? {
-        Ok(cpu_ns) => cpu_ns.saturating_sub(spent_before_end),
-        Err(why) => return Ok(Err(why)),
-    };
+    let ended = end(&mut running, agent, options.setup.limit)?.saturating_sub(spent_before_end);
     let _ = kill(&mut work.child);
     work.cpu_time()?;
-    let (stacks, naming_s) = match profile(agent, &programs, scratch.path(), options.setup.limit)? {
-        Ok(found) => found,
-        Err(why) => return Ok(Err(NotRun(format!("{}: {}", why.0, last_line(&log))))),
+    let profiled = match sent {
+        Some(sent) => sent.map(|stacks| (stacks, 0.0)),
+        None => profile(agent, &programs, scratch.path(), options.setup.limit),
     };
+    let (stacks, naming_s) = profiled.map_err(|stop| stop.with_last_line(&log))?;
     let said = fs::read_to_string(&log).unwrap_or_default();
-    let comments = stacks.as_ref().map(|stacks| stacks.comments.clone()).unwrap_or_default();
-    Ok(Ok(Run {
+    Ok(Run {
         cpu_percent: seen.percent(seen.cpu_ns),
         end_cpu_s: ended as f64 / 1e9 + naming_s,
         bpf_percent: seen.bpf_ns.map(|ns| seen.percent(ns)),
         resident_bytes: seen.resident_bytes,
         maps_bytes: seen.maps_bytes,
-        samples: stacks
-            .map(|stacks| judge(&stacks, load, seen.load_cpu_s * f64::from(options.frequency_hz))),
-        told_losses: agent.told_losses(&said, &comments),
-    }))
+        samples: Some(judge(&stacks, load, seen.load_cpu_s * f64::from(options.frequency_hz))),
+        told_losses: agent.told_losses(&said, &stacks.comments),
+    })
+}
+
+impl Stop {
+    /// The agent's own words may say why.
+    fn with_last_line(self, log: &Path) -> Stop {
+        match self {
+            Stop::Agent(why) => not_run(format!("{}: {}", why.0, last_line(log))),
+            stop => stop,
+        }
+    }
+}
+
+/// Gives an agent its time, from the moment at which it says that it samples, where it says so.
+fn set_up(running: &mut Running, agent: Agent, log: &Path, limit: Duration) -> Result<(), Stop> {
+    let begin = Instant::now();
+    let said = |text: &str| fs::read_to_string(log).is_ok_and(|log| log.contains(text));
+    while agent.ready_message().is_some_and(|text| !said(text)) && !running.has_ended()? {
+        if begin.elapsed() > limit {
+            let why = not_run(format!("does not sample within {} s", limit.as_secs()));
+            return Err(why.with_last_line(log));
+        }
+        sleep(LOOK_INTERVAL);
+    }
+    sleep(SET_UP);
+    match running.has_ended()? {
+        true => Err(not_run("ends by itself").with_last_line(log)),
+        false => Ok(()),
+    }
+}
+
+/// The samples up to `end_ns` that an agent sends. At its end it drops samples that it has not
+/// sent, so this waits.
+fn sent(collector: &Collector, load: Load, work: u32, end_ns: u64) -> Result<Stacks, Stop> {
+    let binaries = Binaries::new(&files_of_tree(work));
+    let reaches = end_ns.saturating_add(READ_INTERVAL.as_nanos() as u64);
+    // A machine that does nothing has no samples to send.
+    if !collector.wait_for(reaches, SEND_LIMIT) && load != Load::Idle {
+        return Err(not_run(format!("sends no report within {} s", SEND_LIMIT.as_secs())));
+    }
+    let read = otlp::read(&collector.taken(), end_ns, &|code| binaries.names(code));
+    read.map_err(|why| not_run(format!("its profile {why}")))
 }
 
 /// The agent while the load ran.
@@ -158,6 +177,8 @@ struct Seen {
     resident_bytes: u64,
     maps_bytes: Option<u64>,
     load_cpu_s: f64,
+    /// Since 1970.
+    end_ns: u64,
 }
 
 impl Seen {
@@ -194,60 +215,50 @@ fn watch(agent: u32, load: &Running, options: &Options, before: Option<&Objects>
         (seen.bpf_ns, seen.maps_bytes) = (Some(ns), Some(now.new_map_bytes(first)));
     }
     seen.load_cpu_s = cpu_s(load.child.id());
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    seen.end_ns = now.as_nanos() as u64;
     seen
 }
 
 /// Gives the CPU time of its whole life, with that of the processes that it has waited for.
-fn end(running: &mut Running, agent: Agent, limit: Duration) -> Result<Result<u64, NotRun>, Error> {
+fn end(running: &mut Running, agent: Agent, limit: Duration) -> Result<u64, Stop> {
     let child = &running.child;
     let pid = rustix::process::Pid::from_child(child);
     let _ = rustix::process::kill_process(pid, agent.end_signal());
-    let failed = || Error::file("wait for", agent.name());
-    if wait_for_end(child, limit, &|| None).map_err(failed())? != End::ByItself {
-        return Ok(Err(NotRun(format!("does not end within {} s", limit.as_secs()))));
+    let ended = wait_for_end(child, limit, &|| None).map_err(Error::file("wait for", agent.name()));
+    if ended? != End::ByItself {
+        return Err(not_run(format!("does not end within {} s", limit.as_secs())));
     }
-    Ok(Ok(running.cpu_time()?.as_nanos() as u64))
+    Ok(running.cpu_time()?.as_nanos() as u64)
 }
 
-/// The profile with names, where the agent writes one, and the CPU time for the names.
-type Profiled = Result<(Option<Stacks>, f64), NotRun>;
-
+/// The profile with names, and the CPU time for the names.
 fn profile(
     agent: Agent,
     programs: &Programs<'_>,
     folder: &Path,
     limit: Duration,
-) -> Result<Profiled, Error> {
+) -> Result<(Stacks, f64), Stop> {
     let (commands, paths) = agent.profiles(programs, folder);
     let mut cpu_s = 0.0;
     for command in commands {
         let program = command.get_program().into();
         let done = run_program(command, limit).map_err(|source| Error::Run { program, source })?;
         if done.outcome != Outcome::Success {
-            return Ok(Err(NotRun(format!(
-                "its recording cannot be exported: {:?}",
-                done.outcome
-            ))));
+            return Err(not_run(format!("its recording cannot be exported: {:?}", done.outcome)));
         }
         cpu_s += done.user_s + done.sys_s;
     }
-    if agent == Agent::OpenTelemetry {
-        return Ok(Ok((None, cpu_s)));
-    }
     let mut all = Stacks::default();
     for path in &paths {
-        match fs::read(path)
-            .map_err(|error| error.to_string())
-            .and_then(|bytes| pprof::read(&bytes))
-        {
-            Ok(more) => all.add(more),
-            Err(why) => return Ok(Err(NotRun(format!("its profile {why}")))),
-        }
+        let bytes = fs::read(path).map_err(|error| error.to_string());
+        let more = bytes.and_then(|bytes| pprof::read(&bytes));
+        all.add(more.map_err(|why| not_run(format!("its profile {why}")))?);
     }
     if paths.is_empty() {
-        return Ok(Err(NotRun("wrote nothing".to_owned())));
+        return Err(not_run("wrote nothing"));
     }
-    Ok(Ok((Some(all), cpu_s)))
+    Ok((all, cpu_s))
 }
 
 pub(super) fn judge(stacks: &Stacks, load: Load, expected: f64) -> Samples {
@@ -262,14 +273,4 @@ pub(super) fn judge(stacks: &Stacks, load: Load, expected: f64) -> Samples {
         }
     }
     samples
-}
-
-fn last_line(log: &Path) -> String {
-    let text = fs::read_to_string(log).unwrap_or_default();
-    text.lines()
-        .rev()
-        .find(|line| !line.trim().is_empty())
-        .unwrap_or("it says nothing")
-        .trim()
-        .to_owned()
 }

@@ -159,6 +159,27 @@ fn a_sample_is_of_the_load_by_its_label_or_its_root() {
     assert_eq!((samples.all, samples.of_load, samples.complete), (2, 1, Some(0)));
 }
 
+#[test]
+fn an_agent_that_sends_needs_a_collector() {
+    let folder = tempfile::tempdir().unwrap();
+    let collector = folder.path().join("collector");
+    let programs = Programs {
+        whit: Path::new("whit"),
+        folder: folder.path(),
+        collector: &collector,
+        frequency_hz: 97,
+    };
+    let why = || Agent::OpenTelemetry.version(&programs).unwrap_err();
+    assert!(why().contains("`make setup-bench`"), "{}", why());
+    std::fs::write(folder.path().join("ebpf-profiler"), "").unwrap();
+    assert!(why().contains("collector") && why().contains("`make setup-test`"), "{}", why());
+    std::fs::write(&collector, "").unwrap();
+    assert!(why().contains("cannot run"), "{}", why());
+    let address = "127.0.0.1:4317".parse().unwrap();
+    let command = Agent::OpenTelemetry.command(&programs, folder.path(), Some(address));
+    assert!(command.get_args().any(|it| it == "-collection-agent=127.0.0.1:4317"));
+}
+
 fn one_run() -> Run {
     Run {
         cpu_percent: 1.5,
@@ -205,6 +226,10 @@ fn tables_have_figures_or_the_reason_why_not() {
     }
     assert!(comparison.whit_succeeded());
     comparison.rows[0].refused = Some(NotRun("gone".to_owned()));
+    assert!(!comparison.whit_succeeded());
+    comparison.rows.remove(0);
+    assert!(comparison.whit_succeeded(), "nobody asked for it");
+    comparison.missing.push((Agent::WhitRecord, "cannot run".to_owned()));
     assert!(!comparison.whit_succeeded());
     assert_eq!(one_run().ns_a_sample(10.0), Some(500_000.0));
 }

@@ -1,6 +1,7 @@
 //! The agents: how each is started, ended, and asked for its profile.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -13,8 +14,6 @@ use crate::peer::version;
 const PROFILE: &str = "profile.pb.gz";
 /// Folder for files that an agent keeps for its next start.
 pub(super) const CACHE: &str = "cache";
-/// Where nobody listens: what an agent sends there is lost, and costs as much as anywhere.
-const NOWHERE: &str = "127.0.0.1:9";
 
 /// An agent in one of its uses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,6 +38,8 @@ pub(super) struct Programs<'a> {
     pub(super) whit: &'a Path,
     /// The folder of the other agents.
     pub(super) folder: &'a Path,
+    /// Takes what an agent sends.
+    pub(super) collector: &'a Path,
     pub(super) frequency_hz: u32,
 }
 
@@ -78,6 +79,16 @@ impl Agent {
         }
     }
 
+    /// Whether it writes no profile, but sends its samples to a collector.
+    pub(super) fn sends(self) -> bool {
+        self == Agent::OpenTelemetry
+    }
+
+    /// Its message as soon as it samples.
+    pub(super) fn ready_message(self) -> Option<&'static str> {
+        (self == Agent::OpenTelemetry).then_some("Attached sched monitor")
+    }
+
     fn program(self, programs: &Programs<'_>) -> PathBuf {
         match self {
             Agent::WhitWatch | Agent::WhitRecord => programs.whit.to_owned(),
@@ -96,12 +107,23 @@ impl Agent {
                 program.display()
             ));
         }
+        if self.sends() && !programs.collector.is_file() {
+            return Err(format!(
+                "there is no {}, which takes what it sends: `make setup-test` builds it where it can",
+                programs.collector.display()
+            ));
+        }
         let option = if self == Agent::OpenTelemetry { "-version" } else { "--version" };
         version_by(&program, option)
     }
 
-    /// Runs until a signal ends it. `folder` takes all that it writes.
-    pub(super) fn command(self, programs: &Programs<'_>, folder: &Path) -> Command {
+    /// Runs until a signal ends it. `folder` takes all that it writes, `receiver` all that it sends.
+    pub(super) fn command(
+        self,
+        programs: &Programs<'_>,
+        folder: &Path,
+        receiver: Option<SocketAddr>,
+    ) -> Command {
         let mut command = Command::new(self.program(programs));
         let rate = programs.frequency_hz.to_string();
         match self {
@@ -136,13 +158,8 @@ impl Agent {
                 command.arg("-o").arg(folder.join(PROFILE));
             }
             Agent::OpenTelemetry => {
-                command.args([
-                    "-samples-per-second",
-                    &rate,
-                    "-collection-agent",
-                    NOWHERE,
-                    "-disable-tls",
-                ]);
+                command.args(["-samples-per-second", &rate, "-disable-tls"]);
+                command.args(receiver.map(|address| format!("-collection-agent={address}")));
             }
         }
         command.current_dir(folder).env("XDG_CACHE_HOME", folder.join(CACHE));
@@ -161,9 +178,6 @@ impl Agent {
         programs: &Programs<'_>,
         folder: &Path,
     ) -> (Vec<Command>, Vec<PathBuf>) {
-        if self == Agent::OpenTelemetry {
-            return (Vec::new(), Vec::new());
-        }
         if !self.is_whit() {
             return (Vec::new(), vec![folder.join(PROFILE)]);
         }

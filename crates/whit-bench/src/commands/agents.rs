@@ -12,6 +12,8 @@ use super::{Results, heading};
 
 /// Where `make setup-bench` puts the agents that it builds.
 const FOLDER: &str = "target/setup/agents/bin";
+/// Where `make setup-test` puts the collector.
+const COLLECTOR: &str = "target/setup/receivers/bin/collector";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -48,6 +50,10 @@ pub(super) struct AgentsArgs {
     #[arg(long, value_name = "DIR", default_value = FOLDER, help_heading = heading::SETUP)]
     folder: PathBuf,
 
+    /// OpenTelemetry's collector, which takes what OpenTelemetry's profiler sends
+    #[arg(long, value_name = "FILE", default_value = COLLECTOR, help_heading = heading::SETUP)]
+    collector: PathBuf,
+
     #[command(flatten, next_help_heading = heading::SETUP)]
     setup: SetupArgs,
 
@@ -71,6 +77,7 @@ pub(super) fn run(args: &AgentsArgs) -> Result<i32> {
         agents: all(&args.agents),
         loads: if args.loads.is_empty() { Load::ALL.to_vec() } else { args.loads.clone() },
         folder: std::path::absolute(&args.folder)?,
+        collector: std::path::absolute(&args.collector)?,
         setup,
     };
     let comparison = compare(&options, &mut |text| eprintln!("{text}"))?;
