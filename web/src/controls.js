@@ -66,11 +66,17 @@ export function renderSeries(container, series) {
 
 const idText = ({ id, name }) => (id < 0 ? name : `${name} (${id})`);
 
+/** Choices of events. Some that only the recorder needs never have a sample: dummies, and others of whit. */
+export function eventChoices(events, chosen) {
+  const choice = ({ name, samples }, i) => ({ value: String(i), text: `${name} · ${plural(samples, 'sample')}` });
+  const isShown = (_, i) => i === chosen || events[i].samples > 0 || !/^(dummy(:|$)|whit-)/.test(events[i].name);
+  return events.map(choice).filter(isShown);
+}
+
 /** Fills the selectors of event, process, thread and comm for a state. */
 export function renderSelectors(selects, model, state) {
   const { events } = model.profile;
-  const event = (e, i) => ({ value: String(i), text: `${e.name} · ${plural(e.samples, 'sample')}` });
-  fillSelect(selects.event, null, events.map(event), events.length > 0 ? String(state.event) : '');
+  fillSelect(selects.event, null, eventChoices(events, state.event), events.length > 0 ? String(state.event) : '');
   const choices = model.choices(state);
   const total = choices.processes.reduce((sum, { weight }) => sum + weight, 0);
   const share = ({ weight }) => (total > 0 ? ` · ${formatPercent(weight / total)}` : '');

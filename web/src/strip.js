@@ -331,6 +331,9 @@ export class Strip {
     context.font = SMALL_FONT;
     context.textAlign = 'right';
     context.textBaseline = 'middle';
+    // A long word for the unit stands in the plot, once.
+    const [, word = ''] = unit(top).split(' ');
+    const isLong = context.measureText(unit(top)).width > LEFT_PX - 8;
     for (let value = 0; value <= top && step > 0; value += step) {
       const y = STRIP_PLOT_PX - (value / top) * plot;
       context.fillStyle = paint.mark;
@@ -338,9 +341,13 @@ export class Strip {
       context.fillRect(LEFT_PX, y - 0.5, this.#plotWidth(), 1);
       context.globalAlpha = 1;
       context.fillStyle = paint.fadedText;
-      context.fillText(unit(value), LEFT_PX - 6, Math.min(STRIP_PLOT_PX - 5, Math.max(7, y)));
+      const text = isLong ? unit(value).split(' ')[0] : unit(value);
+      context.fillText(text, LEFT_PX - 6, Math.min(STRIP_PLOT_PX - 5, Math.max(7, y)));
     }
     context.textAlign = 'start';
+    if (isLong) {
+      context.fillText(word, LEFT_PX + 4, 7);
+    }
   }
 
   #drawHeat() {

@@ -10,6 +10,7 @@ import { DEFAULT_STATE, decodeState, encodeState } from '../../src/state.js';
 import { decodeProfile, deltaColumn, plainColumn } from '../../src/decode.js';
 import { boundWarnings, bpfFact, costFigures, ledgerFacts, lossFigures, pmiFact, shellLine } from '../../src/facts.js';
 import { compareRows } from '../../src/table.js';
+import { eventChoices } from '../../src/controls.js';
 
 test('names lose parameters, then template arguments, then scopes, then their end', () => {
   const name = 'std::vector<kv::Slot, std::allocator<kv::Slot>>::operator[](unsigned long) const';
@@ -230,4 +231,11 @@ test('a long name of a thread keeps its number', () => {
   assert.equal(shortenThread('a long name of a worker 1234567', 20), 'a long name… 1234567');
   assert.equal(shortenThread('name 1234567', 6), 'name 1');
   assert.equal(shortenThread('x'.repeat(40), 10), 'x'.repeat(10));
+});
+
+test('dummy events are no choice, unless one is chosen', () => {
+  const events = [['cycles', 3], ['dummy:HG', 0], ['cs', 0], ['dummy', 2], ['whit-blocked', 0]].map(([name, samples]) => ({ name, samples }));
+  const names = (chosen) => eventChoices(events, chosen).map(({ value, text }) => `${value} ${text}`);
+  assert.deepEqual(names(0), ['0 cycles · 3 samples', '2 cs · 0 samples', '3 dummy · 2 samples']);
+  assert.ok(names(1).includes('1 dummy:HG · 0 samples'));
 });
