@@ -1,14 +1,16 @@
-//! Processes that have samples.
+//! Processes and cgroups that have samples.
 
 use rustc_hash::FxHashSet;
+use whit_perfdata::attr::SampleType;
 use whit_perfdata::event_table::EventTable;
 use whit_perfdata::record::{RawRecord, SideBand, misc};
 use whit_types::Pid;
 
-/// The processes whose mappings a recording needs.
+/// The processes whose mappings a recording needs, and the cgroups whose names it needs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sampled {
     processes: FxHashSet<i32>,
+    cgroups: FxHashSet<u64>,
     is_unknown: bool,
 }
 
@@ -16,15 +18,18 @@ impl Sampled {
     pub(crate) fn add_sample(&mut self, record: RawRecord<'_>, events: &EventTable) {
         let event = events.event_of_sample(record.body);
         let layout = event.and_then(|event| events.layout(event));
-        match layout.and_then(|layout| layout.sample_pid(record.body)) {
-            Some(Pid(pid)) => drop(self.processes.insert(pid)),
-            // Any process may have samples.
-            None => self.is_unknown = true,
-        }
+        let process = layout.and_then(|layout| layout.sample_pid(record.body));
+        let cgroup = layout.and_then(|layout| layout.sample_cgroup(record.body));
+        let has_cgroups = layout.is_some_and(|it| it.sample_type.contains(SampleType::CGROUP));
+        self.processes.extend(process.map(|Pid(pid)| pid));
+        self.cgroups.extend(cgroup);
+        // Any process or cgroup may have samples.
+        self.is_unknown |= process.is_none() || has_cgroups && cgroup.is_none();
     }
 
     pub(crate) fn merge(&mut self, other: &Sampled) {
         self.processes.extend(&other.processes);
+        self.cgroups.extend(&other.cgroups);
         self.is_unknown |= other.is_unknown;
     }
 
@@ -44,10 +49,16 @@ impl Sampled {
         self.is_unknown || pid == -1 || self.processes.contains(&pid)
     }
 
+    /// Whether the name of a cgroup is needed. It stays known when the cgroup has gone: the kernel says nothing of that.
+    pub(crate) fn has_cgroup(&self, id: u64) -> bool {
+        self.is_unknown || self.cgroups.contains(&id)
+    }
+
     pub(crate) fn needs(&self, record: RawRecord<'_>) -> bool {
         match SideBand::parse(record) {
             Some(SideBand::Mmap(mapping)) => self.has(mapping.pid.0),
             Some(SideBand::Function(function)) => self.has(function.pid.0),
+            Some(SideBand::Cgroup { id, .. }) => self.has_cgroup(id),
             _ => true,
         }
     }

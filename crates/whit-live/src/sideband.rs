@@ -116,27 +116,27 @@ impl Sideband {
 
     /// The state as records.
     pub fn write_to(&self, out: &mut Vec<u8>) {
-        self.write(out, |_| true);
+        self.write_of(None, out);
         self.budget.iter().for_each(|record| out.extend_from_slice(record));
     }
 
-    /// The state as records, with the mappings of some processes alone, and without the settings.
+    /// The state as records, with mappings and cgroups that samples need alone, and without the settings.
     pub(crate) fn write_of(&self, sampled: Option<&Sampled>, out: &mut Vec<u8>) {
-        self.write(out, |pid| sampled.is_none_or(|sampled| sampled.has(pid)));
+        let has_mappings = |pid| sampled.is_none_or(|sampled| sampled.has(pid));
+        let has_cgroup = |id| sampled.is_none_or(|sampled| sampled.has_cgroup(id));
+        self.kernel.values().for_each(|record| out.extend_from_slice(record));
+        self.symbols.records().for_each(|record| out.extend_from_slice(record));
+        for (_, record) in self.cgroups.iter().filter(|(id, _)| has_cgroup(**id)) {
+            out.extend_from_slice(record);
+        }
+        for (pid, process) in &self.processes {
+            process.write_to(*pid, has_mappings(*pid), out);
+        }
     }
 
     /// The settings by which a budget was kept, as a record.
     pub(crate) fn budget(&self) -> Option<&[u8]> {
         self.budget.as_deref()
-    }
-
-    fn write(&self, out: &mut Vec<u8>, has_mappings: impl Fn(i32) -> bool) {
-        self.kernel.values().for_each(|record| out.extend_from_slice(record));
-        self.symbols.records().for_each(|record| out.extend_from_slice(record));
-        self.cgroups.values().for_each(|record| out.extend_from_slice(record));
-        for (pid, process) in &self.processes {
-            process.write_to(*pid, has_mappings(*pid), out);
-        }
     }
 }
 

@@ -329,6 +329,53 @@ fn mappings_are_those_of_processes_with_samples_and_of_their_parents() {
     assert_eq!(facts(&records(&window), 9).len(), 2);
 }
 
+/// Cgroups that have gone stay known, and a file would have the names of all that there ever were.
+#[test]
+fn cgroups_are_those_of_samples() {
+    let attr = Attr {
+        sample_type: SampleType::TID | SampleType::TIME | SampleType::CGROUP,
+        flags: AttrFlags::SAMPLE_ID_ALL,
+        ..Attr::default()
+    };
+    let head = [attr.to_bytes(), 5u64.to_le_bytes().to_vec()].concat();
+    let head = record(record_type::HEADER_ATTR, 0, &head);
+    let mut window = Window::new(Bounds { keep_ns: 100 * SECOND, bytes_max: 1 << 20 });
+    window.push(&[b"PERFILE2".as_slice(), &16u64.to_le_bytes(), &head].concat(), 0).unwrap();
+    let sample = |id: u64, time| {
+        record(
+            record_type::SAMPLE,
+            misc::USER,
+            &[trailer(7, time), id.to_le_bytes().to_vec()].concat(),
+        )
+    };
+    let named = |id: u64, time| {
+        let body =
+            [id.to_le_bytes().to_vec(), b"/a\0\0\0\0\0\0".to_vec(), trailer(7, time)].concat();
+        record(record_type::CGROUP, 0, &body)
+    };
+    let names = |window: &Window| {
+        let written = written_since(window, 1);
+        let mut rest = &written[..];
+        let mut ids = Vec::new();
+        while let Some((record, behind)) = RawRecord::split(rest) {
+            rest = behind;
+            if let Some(SideBand::Cgroup { id, .. }) = SideBand::parse(record) {
+                ids.push(id);
+            }
+        }
+        ids
+    };
+    window.want_from(0);
+    window.push(&[named(3, 1), named(4, 2), named(5, 3), sample(3, 4)].concat(), 0).unwrap();
+    window.want_from(SECOND);
+    window.push(&[sample(4, 5), named(6, 6), named(7, 7), sample(6, 8)].concat(), SECOND).unwrap();
+    // A cgroup that comes while the window goes on is in it as it came.
+    assert_eq!(names(&window), [4, 6, 7]);
+    window.set_bounds(Bounds { keep_ns: SECOND, bytes_max: 1 << 20 });
+    window.forget_old(SECOND + SECOND / 2);
+    assert_eq!(names(&window), [4, 6, 7]);
+}
+
 #[test]
 fn wanted_records_that_go_are_counted_in_the_recording() {
     let mut window = window(100, 300 << 10);

@@ -300,6 +300,15 @@ impl SampleLayout {
         Some(Pid(word as u32 as i32))
     }
 
+    /// The cgroup of a sample, without decoding the rest: it stands near the end, where no AUX data follow.
+    #[inline]
+    pub fn sample_cgroup(&self, body: &[u8]) -> Option<u64> {
+        let has = |field| usize::from(self.has(field));
+        let behind = has(SampleType::DATA_PAGE_SIZE) + has(SampleType::CODE_PAGE_SIZE);
+        let at = body.len().checked_sub(8 * (1 + behind))?;
+        u64_at(body, at).filter(|_| self.has(SampleType::CGROUP) && !self.has(SampleType::AUX))
+    }
+
     /// The CPU on which a sample was taken, without decoding the rest.
     #[inline]
     pub fn sample_cpu(&self, body: &[u8]) -> Option<CpuId> {
