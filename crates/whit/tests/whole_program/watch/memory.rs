@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use whit_testing::run::needs_of_line;
 use whit_testing::wait::is_soon;
 
-use super::{Service, program, samples};
+use super::{Service, program};
 use crate::support::tools::{command, whit, workload};
 use crate::support::{Skip, check};
 
@@ -123,7 +123,7 @@ fn processes_with_a_hundred_thousand_mappings_fit_into_128_mib() {
         let ended = ["recorder_ends", "recorder_hangs", "windows_lost_by_memory"];
         assert_eq!(ended.map(|name| service.counted(name)), [0; 3], "{}", service.log());
         assert!(recorder.is_some() && service.recorder() == recorder, "{}", service.log());
-        assert!(samples(&service.files().pop().unwrap()) > 0, "{}", service.log());
+        service.wait_for_samples(number);
         let log = service.end();
 
         assert!(log.contains("window-bytes is 4M, queue-bytes is 8M\n"), "{log}");
@@ -139,8 +139,7 @@ fn a_recorder_that_finds_no_memory_goes_on_with_less() {
         let mut service = start_in(&group, "window = \"1s\"\nswitches = true\n")?;
         service.wait_for_files(3);
         assert_eq!(service.counted("recorder_out_of_memory"), 2, "{}", service.log());
-        let file = service.files().pop().unwrap();
-        assert!(samples(&file) > 0, "{}", service.log());
+        service.wait_for_samples(0);
         let log = service.end();
         let said = |text: &str| log.matches(text).count();
         assert_eq!(said("the kernel ended the recorder: memory has a limit of "), 1, "{log}");
