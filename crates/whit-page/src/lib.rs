@@ -59,6 +59,7 @@ mod tables;
 #[cfg(test)]
 mod tests;
 mod timeline;
+mod unplaced;
 mod wall;
 
 pub use code::{

@@ -2,9 +2,11 @@
 //! thread left its CPU.
 //!
 //! So graph, tree, tables, selectors and ranges of time show waits as they show samples. Sums over all of the time are
-//! exact; those of a range are made of the spans of the time line. Short spans
-//! may be joined there.
+//! exact; those of a range are made of the spans of the time line. Short spans may be joined there, and have no stack then.
+//! Their waits are shared out among the stacks on which the thread has more waits than its single spans show
+//! ([`unplaced`](crate::unplaced)).
 
+use crate::unplaced::Unplaced;
 use rustc_hash::FxHashMap;
 use whit_profile::model::*;
 use whit_profile::switches::{
@@ -219,13 +221,47 @@ impl Wall {
         let span_ns = switches.span.map_or(0, |(first, last)| last.since(first));
         let pieces = MAX_ALL_PIECES / (self.profile.threads.len() as u64).max(1);
         let piece_ns = (span_ns / pieces.clamp(1, MAX_PIECES)).max(1);
+        let first = self.singles.len();
         for span in &switches.timeline.spans {
             self.add_span(span, piece_ns);
         }
+        self.add_joined(&switches.timeline.spans, first, piece_ns);
         let mut samples = singles.samples;
         samples.append(&mut self.singles);
         samples.sort_unstable();
         self.profile.singles = Some(Singles { samples, ..singles });
+    }
+
+    /// The waits of joined spans; those of single ones are `singles` from `first` on.
+    fn add_joined(&mut self, spans: &[TimelineSpan], first: usize, piece_ns: u64) {
+        let is_joined = |span: &&TimelineSpan| span.activity == Activity::Mixed;
+        if !spans.iter().any(|span| is_joined(&span)) {
+            return;
+        }
+        let mut placed: FxHashMap<u32, u64> = FxHashMap::default();
+        for single in &self.singles[first..] {
+            *placed.entry(single.row).or_default() += single.period;
+        }
+        let mut unplaced: FxHashMap<(ThreadId, bool), Unplaced> = FxHashMap::default();
+        // In the order of the rows: a hash map has another one in each run.
+        let mut rows: Vec<_> =
+            self.waiting.iter().map(|((thread, _, leaf), row)| (*row, *thread, *leaf)).collect();
+        rows.sort_unstable_by_key(|(row, ..)| *row);
+        for (row, thread, leaf) in rows {
+            let period = self.profile.rows[row as usize].period;
+            let rest = period.saturating_sub(placed.get(&row).copied().unwrap_or(0));
+            unplaced.entry((thread, leaf == Leaf::Preempted)).or_default().add(row, rest);
+        }
+        for span in spans.iter().filter(is_joined) {
+            let [_, preempted, waiting] = span.parts_ns;
+            for (is_preempted, ns) in [(true, preempted), (false, waiting)] {
+                let Some(unplaced) = unplaced.get_mut(&(span.thread, is_preempted)) else {
+                    continue;
+                };
+                let pieces = unplaced.share_out(span, ns, piece_ns);
+                self.singles.extend(pieces);
+            }
+        }
     }
 
     fn add_running(&mut self, singles: &Singles, source: EventId) {
@@ -429,6 +465,27 @@ mod tests {
         assert_eq!(found, expected);
         assert_eq!(wall.events[1].period, 1_000);
         assert_eq!(wall.rows[0], profile().rows[0], "samples stay as they were");
+    }
+
+    /// Two spans are joined: their waits have times all the same, and no more than the rows have.
+    #[test]
+    fn waits_of_joined_spans_are_those_that_no_single_span_has() {
+        let mut joined = switches();
+        let spans = &mut joined.timeline.spans;
+        let parts_ns = [100, 200, 100];
+        spans[1] = TimelineSpan { parts_ns, count: 3, ..span(600, 400, Activity::Mixed, None) };
+        spans.truncate(2);
+        let in_time = |switches: &Switches| {
+            let wall = with_waits(&profile(), switches).expect("there are waits").profile;
+            let singles = wall.singles.expect("times").samples;
+            let of_row = |row: usize| singles.iter().filter(move |it| it.row as usize == row);
+            let sums = (1..wall.rows.len()).map(|row| of_row(row).map(|it| it.period).sum::<u64>());
+            let last = singles.iter().map(|it| it.time.0).max().expect("samples");
+            (sums.collect::<Vec<_>>(), last)
+        };
+        let (sums, last) = in_time(&joined);
+        assert_eq!(sums, in_time(&switches()).0);
+        assert!(last > BEGIN + 990, "they are spread over the span: {last}");
     }
 
     #[test]
