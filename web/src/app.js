@@ -38,6 +38,8 @@ const TYPING_MS = 120;
 const WHEEL_RESTS_MS = 150;
 /** Intervals are computed when nothing changed for so long. */
 const INTERVALS_AFTER_MS = 120;
+/** Half of the pieces that the time of a thread is parted into at most (crates/whit-page/src/wall.rs). */
+const WALL_COLUMNS = 512;
 /** A change of one of these adds a step to the browser's history. */
 const HISTORY = ['event', 'pid', 'tid', 'comm', 'lane', 'view', 'stacks', 'zoom', 'fn', 'callers', 'callees', 'range', 'root', 'order', 'transforms'];
 
@@ -914,8 +916,8 @@ export class App {
     }
     const by = this.#stripBy();
     const split = by === 'cpu' ? model.splitByCpu() : { rows: this.profile.rows, moments: model.moments };
-    // A wait lasts over many columns.
-    const columns = strip.columns(isWallEvent(model.event.name) ? Infinity : model.event.samples);
+    // A wait lasts over many columns, in pieces that begin in one of them.
+    const columns = isWallEvent(model.event.name) ? strip.columns(Infinity, WALL_COLUMNS) : strip.columns(model.event.samples);
     const key = JSON.stringify([model.filterKey, by, columns]);
     if (this.stripData?.key !== key) {
       this.stripData = { key, ...stripSeries(this.profile, { ...split, selection: model.selection, byPeriod: model.byPeriod, event: model.event }, by, columns) };

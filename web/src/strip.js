@@ -116,9 +116,9 @@ export class Strip {
     this.#listen();
   }
 
-  /** Columns that the plot has room for, and that `samples` suffice for. */
-  columns(samples) {
-    const told = Math.max(MIN_COLUMNS, samples / SAMPLES_EACH);
+  /** Columns that the plot has room for, that `samples` suffice for, and that `most` allows. */
+  columns(samples, most = Infinity) {
+    const told = Math.min(most, Math.max(MIN_COLUMNS, samples / SAMPLES_EACH));
     return Math.max(1, Math.floor(Math.min(told, this.moments.buckets, this.container.clientWidth - LEFT_PX)));
   }
 

@@ -7,12 +7,23 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use whit_profile::model::SingleSample;
+use whit_profile::model::{SingleSample, ThreadId};
 use whit_profile::switches::TimelineSpan;
 use whit_types::TimestampNs;
 
 /// Parts of a row's sum, so that shares are whole numbers.
 const WHOLE: u128 = 1 << 32;
+
+/// The next bound of pieces of a thread's time. Threads have other bounds than their neighbours: at common ones, each would
+/// begin a piece in the same moment, and a narrow column of the page would have all of them or none.
+pub(crate) fn next_bound(at_ns: u64, piece_ns: u64, thread: ThreadId) -> u64 {
+    /// The golden ratio, in parts of 2³²: multiples of it are spread evenly.
+    const GOLDEN: u64 = 0x9e37_79b9;
+    let place = u64::from(thread.0).wrapping_mul(GOLDEN) & u64::from(u32::MAX);
+    let offset = u64::try_from((u128::from(place) * u128::from(piece_ns)) >> 32).unwrap_or(0);
+    let bounds = at_ns.saturating_add(offset) / piece_ns + 1;
+    bounds.saturating_mul(piece_ns).saturating_sub(offset)
+}
 
 /// A row, and how much of its sum has a time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -46,7 +57,7 @@ impl Unplaced {
         }
     }
 
-    /// Spreads so much of the rows evenly over a span, in pieces that begin at the bounds of `piece_ns`.
+    /// Spreads so much of the rows evenly over a span, in pieces of `piece_ns`.
     pub(crate) fn share_out(
         &mut self,
         span: &TimelineSpan,
@@ -57,7 +68,7 @@ impl Unplaced {
         let end = at.saturating_add(span.duration_ns);
         let (mut given, mut passed) = (0, 0);
         while at < end {
-            let next = (at / piece_ns + 1).saturating_mul(piece_ns).min(end);
+            let next = next_bound(at, piece_ns, span.thread).min(end);
             passed += next - at;
             let until = u128::from(ns) * u128::from(passed) / u128::from(span.duration_ns.max(1));
             let until = u64::try_from(until).unwrap_or(u64::MAX);
@@ -89,7 +100,7 @@ impl Unplaced {
 mod tests {
     use super::*;
     use std::collections::BTreeMap;
-    use whit_profile::model::{NodeId, ThreadId};
+    use whit_profile::model::NodeId;
     use whit_profile::switches::{Activity, Trust};
 
     fn span(start: u64, duration_ns: u64) -> TimelineSpan {
@@ -134,6 +145,19 @@ mod tests {
         assert_eq!(sums(&[first, second].concat()), BTreeMap::from([(1, 600), (2, 300), (3, 100)]));
         // Nothing is left.
         assert!(unplaced.share_out(&span(9_000, 100), 50, 10).is_empty());
+    }
+
+    #[test]
+    fn bounds_of_threads_are_spread() {
+        let bounds = |thread: u32| next_bound(5_000, 1_000, ThreadId(thread));
+        let mut all: Vec<_> = (0..10).map(bounds).collect();
+        assert_eq!(all[0], 6_000);
+        all.sort_unstable();
+        assert!(all.iter().all(|bound| (5_001..=6_000).contains(bound)), "{all:?}");
+        assert!(all.windows(2).all(|pair| pair[1] - pair[0] >= 50), "{all:?}");
+        // The next one is a whole piece behind.
+        assert_eq!(next_bound(bounds(3), 1_000, ThreadId(3)), bounds(3) + 1_000);
+        assert_eq!(next_bound(7, 1, ThreadId(9)), 8);
     }
 
     #[test]

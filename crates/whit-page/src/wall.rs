@@ -6,7 +6,7 @@
 //! Their waits are shared out among the stacks on which the thread has more waits than its single spans show
 //! ([`unplaced`](crate::unplaced)).
 
-use crate::unplaced::Unplaced;
+use crate::unplaced::{Unplaced, next_bound};
 use rustc_hash::FxHashMap;
 use whit_profile::model::*;
 use whit_profile::switches::{
@@ -331,7 +331,7 @@ impl Wall {
         let Some(row) = row else { return };
         let (mut at, end) = ends;
         while at < end {
-            let next = (at / piece_ns + 1).saturating_mul(piece_ns).min(end);
+            let next = next_bound(at, piece_ns, span.thread).min(end);
             self.singles.push(SingleSample {
                 time: TimestampNs(at),
                 row,
