@@ -11,6 +11,8 @@ use whit_types::Pid;
 pub(crate) struct Sampled {
     processes: FxHashSet<i32>,
     cgroups: FxHashSet<u64>,
+    /// Those of the last sample, which the next one mostly has, too.
+    before: Option<(Pid, u64)>,
     is_unknown: bool,
 }
 
@@ -20,6 +22,11 @@ impl Sampled {
         let layout = event.and_then(|event| events.layout(event));
         let process = layout.and_then(|layout| layout.sample_pid(record.body));
         let cgroup = layout.and_then(|layout| layout.sample_cgroup(record.body));
+        let both = process.zip(cgroup);
+        if both.is_some() && both == self.before {
+            return;
+        }
+        self.before = both;
         let has_cgroups = layout.is_some_and(|it| it.sample_type.contains(SampleType::CGROUP));
         self.processes.extend(process.map(|Pid(pid)| pid));
         self.cgroups.extend(cgroup);
