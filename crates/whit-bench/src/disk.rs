@@ -1,12 +1,15 @@
 //! Free space, asked before gigabytes are written.
 
 use std::path::Path;
+use std::time::Duration;
 
 use crate::Error;
 use whit_types::ByteSize;
 
 /// Left free beside the files of a benchmark.
 pub const RESERVE_BYTES: u64 = 256 << 20;
+/// More than any recorder writes to a disk or the page cache on one machine.
+const WRITE_RATE_MAX_BYTES_PER_S: u64 = 1 << 30;
 
 /// Bytes that this user may still write below `directory`.
 pub fn available(directory: &Path) -> Result<ByteSize, Error> {
@@ -25,6 +28,27 @@ pub fn require(directory: &Path, needed: ByteSize, way_out: &'static str) -> Res
     Ok(())
 }
 
+/// An estimate from above of a recording that takes `duration`.
+///
+/// `rate_bytes_per_s` bounds the bytes of each second, where the recorder's options do.
+pub fn recorded_at_most(duration: Duration, rate_bytes_per_s: Option<u64>) -> ByteSize {
+    let rate = rate_bytes_per_s.unwrap_or(u64::MAX).min(WRITE_RATE_MAX_BYTES_PER_S);
+    let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    ByteSize(rate.saturating_mul(millis) / 1000)
+}
+
+/// A reason to end a run before it fills the disk.
+pub fn full(directory: &Path) -> Option<String> {
+    let available = available(directory).ok()?;
+    let reserve = ByteSize(RESERVE_BYTES);
+    (available < reserve).then(|| {
+        format!(
+            "{} has less than {reserve} left: use another --dir, a lower --frequency or a shorter run",
+            directory.display()
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -37,5 +61,15 @@ mod tests {
         assert!(error.to_string().contains("use --less"), "{error}");
         require(&directory, ByteSize(0), "use --less").unwrap();
         assert!(available(Path::new("/nonexistent")).is_err());
+    }
+
+    #[test]
+    fn a_recording_is_bounded_by_its_rate_and_by_the_machine() {
+        let second = Duration::from_secs(1);
+        assert_eq!(recorded_at_most(second, Some(1000)), ByteSize(1000));
+        assert_eq!(recorded_at_most(second, None), ByteSize(1 << 30));
+        assert_eq!(recorded_at_most(second, Some(u64::MAX)), ByteSize(1 << 30));
+        assert!(recorded_at_most(Duration::from_millis(1), None) < ByteSize(2 << 20));
+        assert!(recorded_at_most(Duration::MAX, None) > ByteSize(1 << 50));
     }
 }

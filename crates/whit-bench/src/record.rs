@@ -38,9 +38,7 @@ pub const SCHEMA: u32 = 1;
 /// Runs of the workload alone in each round.
 const RUNS_ALONE: usize = 3;
 /// Recording slows a workload down at most by about this factor: for the estimate of disk space.
-const SLOWDOWN_MAX: u64 = 8;
-/// More than any recorder writes to a disk or the page cache on one machine.
-const WRITE_RATE_MAX_BYTES_PER_S: u64 = 1 << 30;
+pub(crate) const SLOWDOWN_MAX: u32 = 8;
 /// The rate that `-F max` stands for where the kernel does not tell.
 const MAX_RATE_HZ: u64 = 100_000;
 /// Bytes of a sample beside its stack.
@@ -279,12 +277,12 @@ fn rows(table: &Table, recorders: &[Recorder]) -> Vec<Row> {
 }
 
 fn require_space(table: &Table, target: Duration, directory: &Path) -> Result<(), Error> {
-    let needed = ByteSize(expected_bytes(table, target));
+    let needed = expected_bytes(table, target);
     disk::require(directory, needed, "choose a lower --frequency, or another --dir")
 }
 
 /// An estimate from above of the size of one recording.
-fn expected_bytes(table: &Table, target: Duration) -> u64 {
+fn expected_bytes(table: &Table, target: Duration) -> ByteSize {
     let max = || {
         let path = "/proc/sys/kernel/perf_event_max_sample_rate";
         let rate = std::fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok());
@@ -294,8 +292,7 @@ fn expected_bytes(table: &Table, target: Duration) -> u64 {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from) as u64;
     let sample_bytes = u64::from(table.stack_bytes) + SAMPLE_BYTES;
     let rate = frequency_hz.saturating_mul(cpus).saturating_mul(sample_bytes);
-    let millis = target.as_millis() as u64 * SLOWDOWN_MAX;
-    rate.min(WRITE_RATE_MAX_BYTES_PER_S).saturating_mul(millis) / 1000
+    disk::recorded_at_most(target * SLOWDOWN_MAX, Some(rate))
 }
 
 #[cfg(test)]

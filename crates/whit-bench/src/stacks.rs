@@ -36,8 +36,8 @@ use whit_types::ByteSize;
 pub const SCHEMA: u32 = 1;
 /// Most frames of a stack in the kernel; longer ones are compared as far as that.
 pub const FRAMES_MAX: usize = whit_bpf_engine::FRAMES_MAX;
-/// A recording of one run is smaller than this on any machine of today.
-const RECORDING_MAX: ByteSize = ByteSize(4 << 30);
+/// Bytes of a sample beside its dump and its frames.
+const SAMPLE_BYTES: u64 = 1024;
 
 /// A workload of `bench/workloads`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -173,7 +173,8 @@ impl Comparison {
 /// Where a program cannot be run, a recording cannot be read, or there is no room for one.
 pub fn compare(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Comparison, Error> {
     let scratch = Scratch::new(&options.setup.directory)?;
-    disk::require(&options.setup.directory, RECORDING_MAX, "or choose another --dir")?;
+    let way_out = "choose fewer --milliseconds, or another --dir";
+    disk::require(&options.setup.directory, expected_bytes(options), way_out)?;
     let words = words(options);
     let mut rows = Vec::new();
     for &program in &options.programs {
@@ -181,6 +182,17 @@ pub fn compare(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Compariso
         rows.push(one_program(program, options, &words, &scratch)?);
     }
     Ok(Comparison { schema: SCHEMA, system: System::detect(), options: words.join(" "), rows })
+}
+
+/// An estimate from above of the size of one recording. The switches of a program are not known in
+/// advance; such a run ends before the disk is full.
+fn expected_bytes(options: &Options) -> ByteSize {
+    let Moments::Samples { frequency_hz, .. } = options.moments else { return ByteSize(0) };
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from) as u64;
+    let frames = FRAMES_MAX as u64 * size_of::<u64>() as u64;
+    let sample = u64::from(options.stack_bytes) + frames + SAMPLE_BYTES;
+    let rate = u64::from(frequency_hz) * cpus * sample;
+    disk::recorded_at_most(options.duration, Some(rate))
 }
 
 /// The options of `whit record`: no build ids, which take time after the end.
@@ -211,7 +223,8 @@ fn one_program(
     command.arg("record").args(words).arg("-o").arg(&output).arg("--");
     command.arg(options.setup.workloads.join(program.file_name()));
     command.args(["--seconds", &options.duration.as_secs_f64().to_string()]);
-    let run = || measure::run_watched(command, options.setup.limit, &|| None);
+    let watch = || disk::full(scratch.path());
+    let run = || measure::run_watched(command, options.setup.limit, &watch);
     let ran = if options.moments == Moments::Switches { contended(run) } else { run() };
     let (run, printed) =
         ran.map_err(|source| Error::Run { program: options.setup.whit.clone(), source })?;

@@ -20,6 +20,7 @@ pub use render::markdown;
 
 use crate::Error;
 use crate::disk;
+use crate::record::SLOWDOWN_MAX;
 use crate::record::recorded::BpfRuns;
 use crate::record::run::{Run, RunLimits};
 use crate::record::workload::{Alone, Job, calibrate};
@@ -35,7 +36,7 @@ use whit_types::ByteSize;
 pub const SCHEMA: u32 = 3;
 /// Runs of the load alone in each round.
 const RUNS_ALONE: usize = 3;
-/// A recording of one run is smaller than this on any machine of today.
+/// A recording of a load of a second is smaller than this on any machine of today.
 const RECORDING_MAX: ByteSize = ByteSize(8 << 30);
 
 /// Settings of the comparison.
@@ -147,7 +148,13 @@ impl Comparison {
 pub fn compare(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Comparison, Error> {
     let programs = Programs::detect(&options.setup.whit);
     let scratch = Scratch::new(&options.setup.directory)?;
-    disk::require(&options.setup.directory, RECORDING_MAX, "or choose another --dir")?;
+    let duration = options.duration * SLOWDOWN_MAX;
+    let needed = disk::recorded_at_most(duration, None).min(RECORDING_MAX);
+    disk::require(
+        &options.setup.directory,
+        needed,
+        "choose fewer --milliseconds, or another --dir",
+    )?;
     let place = RunLimits { scratch: &scratch, limit: options.setup.limit };
     let mut tables = Vec::new();
     for &load in &options.loads {

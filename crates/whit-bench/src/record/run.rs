@@ -14,7 +14,6 @@ use crate::Error;
 use crate::disk;
 use crate::scratch::Scratch;
 use whit_measure::measure::{self, Measurement, Outcome, Printed};
-use whit_types::ByteSize;
 
 /// perf prints this when its recording is complete. A later failure of perf (6.1 with
 /// `--affinity=node` frees memory twice) does not touch the recording.
@@ -110,7 +109,7 @@ pub fn record(
     place.scratch.clear()?;
     let output = place.scratch.path().join("recording");
     let command = recorder.command(options, &output, &job.words);
-    let watch = || full(place.scratch.path());
+    let watch = || disk::full(place.scratch.path());
     let (measurement, printed) = measure::run_watched(command, place.limit, &watch)
         .map_err(|source| Error::Run { program: recorder.program.clone(), source })?;
     let run = judge(measurement, &printed, &output);
@@ -135,18 +134,6 @@ pub fn records_hardware_event(
     let attr = recording.as_ref().and_then(|recording| Some(&recording.events.first()?.attr));
     let not_hardware = [pmu_type::SOFTWARE, pmu_type::TRACEPOINT];
     Ok(attr.is_some_and(|attr| !not_hardware.contains(&attr.pmu_type)))
-}
-
-/// A reason to end a run before it fills the disk.
-fn full(directory: &Path) -> Option<String> {
-    let available = disk::available(directory).ok()?;
-    let reserve = ByteSize(disk::RESERVE_BYTES);
-    (available < reserve).then(|| {
-        format!(
-            "{} has less than {reserve} left: use another --dir, or a lower --frequency",
-            directory.display()
-        )
-    })
 }
 
 fn judge(measurement: Measurement, printed: &Printed, output: &Path) -> Run {

@@ -76,3 +76,28 @@ fn a_refusal_stands_in_the_place_of_figures() {
     assert!(text.contains("50.000") && text.contains("- go: end_of_stack 2, loop 1"), "{text}");
     assert!(text.contains("refused: no BPF") && !comparison.succeeded(), "{text}");
 }
+
+#[test]
+fn samples_that_the_disk_cannot_hold_are_not_recorded() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = |duration, frequency_hz| Options {
+        programs: vec![Program::C],
+        duration,
+        moments: Moments::Samples { event: "cpu-clock".into(), frequency_hz },
+        stack_bytes: 16384,
+        setup: Setup {
+            whit: "/nonexistent/whit".into(),
+            workloads: directory.path().to_owned(),
+            directory: directory.path().join("scratch"),
+            limit: Duration::from_secs(1),
+        },
+    };
+    let year = Duration::from_secs(365 * 24 * 3600);
+    let error = compare(&options(year, 99), &mut |_| ()).unwrap_err().to_string();
+    assert!(error.contains("--milliseconds") && error.contains("free"), "{error}");
+    // A short run needs little.
+    let little = expected_bytes(&options(Duration::from_millis(1), 99));
+    assert!(little < ByteSize(64 << 20), "{little}");
+    let error = compare(&options(Duration::from_millis(1), 99), &mut |_| ()).unwrap_err();
+    assert!(matches!(error, Error::Run { .. }), "{error}");
+}

@@ -5,6 +5,7 @@ use std::process::Command;
 
 use super::program_time::{self, ProgramTime};
 use crate::Error;
+use crate::disk;
 use crate::named::{go_by_name, show_by_name};
 use crate::peer::version;
 use crate::record::recorded::Recorded;
@@ -272,7 +273,8 @@ fn samply(options: &[String], job: &Job, place: RunLimits<'_>) -> Result<Run, Er
     let mut command = Command::new(SAMPLY);
     command.args(["record", "--save-only", "-o"]).arg(&output).args(options);
     command.arg("--").args(&job.words);
-    let (measurement, printed) = measure::run_watched(command, place.limit, &|| None)
+    let watch = || disk::full(place.scratch.path());
+    let (measurement, printed) = measure::run_watched(command, place.limit, &watch)
         .map_err(|source| Error::Run { program: PathBuf::from(SAMPLY), source })?;
     let size_bytes = std::fs::metadata(&output).map_or(0, |file| file.len());
     place.scratch.clear()?;
