@@ -37,14 +37,20 @@ impl Share {
 
 /// CPU time that may be taken at a rate, in nanoseconds.
 #[derive(Debug, Default)]
-struct Account {
+pub(super) struct Account {
     saved_ns: f64,
 }
 
 impl Account {
     /// The time that nothing may be taken now, where so much of the elapsed time was taken. `for_time`: no more is saved up
     /// than belongs to it.
-    fn rest_ns(&mut self, share: f64, for_time: Duration, elapsed: f64, taken: f64) -> f64 {
+    pub(super) fn rest_ns(
+        &mut self,
+        share: f64,
+        for_time: Duration,
+        elapsed: f64,
+        taken: f64,
+    ) -> f64 {
         let most = share * for_time.as_nanos() as f64;
         self.saved_ns = (self.saved_ns + share * elapsed - taken).clamp(-most, most);
         (-self.saved_ns / share).max(0.0)

@@ -33,6 +33,7 @@ use super::model::{Backing, Model};
 use super::modules::{Modules, TableCounts, UnopenedBinary};
 use super::pace::Pace;
 use super::python::Named;
+use super::rest::{Fill, Rest};
 
 /// How often processes are looked for that have ended.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
@@ -180,15 +181,21 @@ impl Follower {
         let mut swept = Instant::now();
         let used_ns = || CpuUsage::of_thread().unwrap_or_default().total_ns();
         let mut allowance = Allowance::new(swept, used_ns());
+        let mut rests = Rest::new(swept, used_ns());
+        let mut fill = Fill::default();
         while !stop.load(Ordering::SeqCst) {
-            let rest = allowance.rest(share, Instant::now(), used_ns());
+            let (now, used_ns) = (Instant::now(), used_ns());
+            let rest = allowance.rest(share, now, used_ns);
             if !rest.is_zero() {
                 std::thread::park_timeout(rest);
                 continue;
             }
-            if self.turn(SWEEP_INTERVAL).is_err() {
-                break;
+            let rest = rests.after(fill, now, used_ns);
+            if !rest.is_zero() {
+                std::thread::park_timeout(rest);
             }
+            let Ok(seen) = self.turn(SWEEP_INTERVAL) else { break };
+            fill = seen;
             if swept.elapsed() >= SWEEP_INTERVAL {
                 self.sweep();
                 swept = Instant::now();
@@ -205,7 +212,7 @@ impl Follower {
     }
 
     /// Waits for records, takes them in, and passes all changes to the kernel's programs.
-    fn turn(&mut self, timeout: Duration) -> Result<(), Errno> {
+    fn turn(&mut self, timeout: Duration) -> Result<Fill, Errno> {
         let rest = self.pace.wait(&self.waiting, Instant::now());
         let timeout = rest.map_or(timeout, |rest| timeout.min(rest));
         for ready in self.poller.wait(Some(timeout))? {
@@ -215,12 +222,12 @@ impl Follower {
                 self.leave(ready.token as usize);
             }
         }
-        self.drain();
+        let fill = self.drain();
         for backing in self.modules.settle(&self.stacks) {
             self.model.touch(|other: &Backing| *other == backing);
         }
         self.tell();
-        Ok(())
+        Ok(fill)
     }
 
     /// Waits for the tables of all present and expected mappings.
@@ -281,11 +288,15 @@ impl Follower {
     }
 
     /// Takes what the rings hold, by time.
-    fn drain(&mut self) {
+    fn drain(&mut self) -> Fill {
         let mut taken: Vec<(TimestampNs, Vec<u8>)> = Vec::new();
+        let mut fill = Fill::default();
         for mapped in &mut self.rings {
             let AnyRing::Forward(ring) = &mut mapped.ring else { continue };
             let bytes = ring.drain(|slices| slices.concat()).unwrap_or_default();
+            if bytes.len() >= fill.taken {
+                fill = Fill { taken: bytes.len(), room: ring.data_size_bytes() };
+            }
             let mut rest = &bytes[..];
             while let Some((record, tail)) = RawRecord::split(rest) {
                 let id = self.layout.parse_id_trailer(record.body).unwrap_or_default();
@@ -310,6 +321,7 @@ impl Follower {
                 None => {}
             }
         }
+        fill
     }
 
     /// Python makes code that no file describes, and that all its functions are called by.
@@ -344,7 +356,11 @@ impl Follower {
                 self.waiting.push(pid);
                 continue;
             }
+            // Where it has ended, the next process of its program finds the tables there.
             let mappings = self.modules.mappings(pid, &self.model);
+            if self.model.has_ended(pid) && !processes::exists(&self.roots, Tid(pid)) {
+                continue;
+            }
             self.pace.went(pid, mappings.len(), now);
             let told = self.lock().set_process(pid as u32, &mappings, true, now);
             if told.is_err() {

@@ -38,6 +38,7 @@ mod pace;
 mod preload;
 mod python;
 mod record_layout;
+mod rest;
 mod schedule;
 mod summary;
 mod switch_events;

@@ -263,6 +263,11 @@ impl Model {
         self.spaces.get(&pid)
     }
 
+    /// Whether its first thread has ended.
+    pub(super) fn has_ended(&self, pid: i32) -> bool {
+        self.ended.contains(&pid)
+    }
+
     /// The process that forked this one, the one that forked that, and so on, as far as forks were recorded.
     pub(super) fn ancestors(&self, pid: i32) -> Vec<i32> {
         let parents = std::iter::successors(self.parents.get(&pid), |pid| self.parents.get(pid));
