@@ -43,8 +43,8 @@ pub(crate) fn configure(plan: &EventPlan, event: &mut ConfiguredEvent) {
     if leaves_others_out && !event.is_side_band {
         // The kernel throttles an event that is hit often without a tick, as on an idle CPU. An exec does not
         // concern events of CPUs.
-        let flags = attr.flags.with(AttrFlags::EXCLUDE_IDLE, true);
-        attr.flags = flags.with(AttrFlags::ENABLE_ON_EXEC, false);
+        attr.flags = attr.flags.with(AttrFlags::ENABLE_ON_EXEC, false);
+        event.leaves_idle_out = true;
     }
 }
 
@@ -81,7 +81,14 @@ pub(crate) fn bpf_output(plan: &EventPlan) -> ConfiguredEvent {
         attr.flags |= AttrFlags::USE_CLOCKID;
         attr.clockid = clock.0;
     }
-    ConfiguredEvent { spec, attr, is_side_band: true, is_bpf_output: true, is_of_cpus: false }
+    ConfiguredEvent {
+        spec,
+        attr,
+        is_side_band: true,
+        is_bpf_output: true,
+        is_of_cpus: false,
+        leaves_idle_out: false,
+    }
 }
 
 /// The event that records mappings, forks and execs alone, and wakes at once.
@@ -105,7 +112,14 @@ pub(crate) fn follow_event(inherit: bool) -> ConfiguredEvent {
         ..Attr::default()
     };
     let attr = Attr { flags: attr.flags.with(AttrFlags::INHERIT, inherit), ..attr };
-    ConfiguredEvent { spec, attr, is_side_band: true, is_bpf_output: false, is_of_cpus: false }
+    ConfiguredEvent {
+        spec,
+        attr,
+        is_side_band: true,
+        is_bpf_output: false,
+        is_of_cpus: false,
+        leaves_idle_out: false,
+    }
 }
 
 /// Whether perf writes samples of its own, with dumps of stacks.
@@ -243,7 +257,7 @@ mod tests {
         let plan = EventPlan { target, ..EventPlan::for_command(vec![spec.clone()]) };
         assert_eq!(plan.chains.call_graph, CallGraph::None);
         let flags = AttrFlags::DISABLED | AttrFlags::ENABLE_ON_EXEC | AttrFlags::CONTEXT_SWITCH;
-        let mut attr = Attr { flags, ..Attr::default() };
+        let mut attr = Attr { flags, pmu_type: spec.pmu_type, ..Attr::default() };
         attr.set_precise_ip(2);
         let mut event = ConfiguredEvent {
             spec,
@@ -251,8 +265,10 @@ mod tests {
             is_side_band: false,
             is_bpf_output: false,
             is_of_cpus: false,
+            leaves_idle_out: false,
         };
         configure(&plan, &mut event);
+        event.exclude_idle();
         event
     }
 
@@ -316,5 +332,18 @@ mod tests {
         assert!(!configured(Target::SystemWide(None), software::CPU_CLOCK).is_of_cpus);
         let named = configured(Target::Named(Chosen::default(), None), software::CPU_CLOCK);
         assert!(!named.is_of_cpus && named.attr.has(AttrFlags::EXCLUDE_IDLE));
+    }
+
+    /// The PMUs of arm64 refuse the flag. A timer that stands in for cycles has it.
+    #[test]
+    fn hardware_events_do_not_leave_idle_cpus_out() {
+        let mut cycles = configured(Target::Command, software::CPU_CLOCK);
+        cycles.attr.pmu_type = pmu_type::HARDWARE;
+        cycles.attr.flags = AttrFlags::DISABLED;
+        cycles.exclude_idle();
+        assert_eq!(cycles.attr.flags, AttrFlags::DISABLED);
+        cycles.attr.pmu_type = pmu_type::SOFTWARE;
+        cycles.exclude_idle();
+        assert_eq!(cycles.attr.flags, AttrFlags::DISABLED | AttrFlags::EXCLUDE_IDLE);
     }
 }

@@ -102,9 +102,13 @@ pub fn configure(
             is_side_band: side_band == Some(index),
             is_bpf_output: false,
             is_of_cpus: false,
+            leaves_idle_out: plan.leaves_idle_out,
         })
         .collect();
-    events.iter_mut().for_each(|event| engine.configure(plan, event));
+    for event in &mut events {
+        engine.configure(plan, event);
+        event.exclude_idle();
+    }
     context.warn_of_registers(listener);
     context.warn_of_branches(&specs, listener);
     warn_of_precision(&events, listener);

@@ -209,6 +209,7 @@ impl Opener<'_> {
         event.attr.pmu_type = pmu_type::SOFTWARE;
         event.attr.config = software::CPU_CLOCK;
         event.attr.set_precise_ip(0);
+        event.exclude_idle();
         self.listener.notice(Notice::CyclesReplaced { event: asked, errno });
     }
 

@@ -24,9 +24,21 @@ pub struct ConfiguredEvent {
     pub is_bpf_output: bool,
     /// Whether it is on whole CPUs although only some threads there are recorded: programs leave out the others.
     pub is_of_cpus: bool,
+    /// Whether idle CPUs have no samples.
+    pub leaves_idle_out: bool,
 }
 
 impl ConfiguredEvent {
+    /// Sets the flag that leaves idle CPUs out, where it is wanted.
+    ///
+    /// Events of software alone have it: the PMUs of arm64 refuse it with `EPERM`, and a CPU that is idle has no
+    /// cycles.
+    pub fn exclude_idle(&mut self) {
+        if self.leaves_idle_out && !self.is_side_band && self.attr.pmu_type == pmu_type::SOFTWARE {
+            self.attr.flags |= AttrFlags::EXCLUDE_IDLE;
+        }
+    }
+
     /// Whether it is opened on CPUs that are not recorded, too.
     pub fn is_sideband(&self) -> bool {
         self.is_side_band && !self.is_bpf_output

@@ -31,6 +31,8 @@ settings! {
         event: Option<String> = None, "EVENT";
         /// Record context switches, too: the files then have waits
         switches: bool = false, "BOOL";
+        /// Take samples of idle CPUs, too, where a timer makes samples
+        idle: bool = false, "BOOL";
         /// Choose what takes call chains: ring, bpf, or auto (bpf where the kernel allows it)
         engine: String = "auto".to_owned(), "ENGINE";
         /// Record only these cgroups [default: the whole machine]
@@ -192,6 +194,9 @@ impl Settings {
         arguments.push(format!("--engine={}", self.engine));
         let least = if self.keeps_seconds() { self.flight_freq } else { 0 };
         arguments.push(format!("--freq={}", self.freq.max(least)));
+        if !self.idle {
+            arguments.push("--exclude-idle".to_owned());
+        }
         let budget = self.max_overhead.iter();
         arguments.extend(budget.map(|percent| format!("--max-overhead={percent}")));
         arguments.extend(self.event.iter().map(|event| format!("--event={event}")));

@@ -212,6 +212,9 @@ pub(crate) struct RecordArgs {
     /// Count and sample in the kernel only, for all events
     #[arg(long, help_heading = heading::EVENTS)]
     all_kernel: bool,
+    /// Take no samples of idle CPUs: of clocks alone, since other events do not happen there
+    #[arg(long, help_heading = heading::EVENTS)]
+    exclude_idle: bool,
     /// Start measuring N milliseconds after the command; -1: only when the control channel says so;
     /// 10-20,30-40: only in these ranges
     #[arg(short = 'D', long, value_name = "MS", allow_negative_numbers = true,

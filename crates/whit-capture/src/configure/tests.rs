@@ -64,6 +64,7 @@ impl Engine for Other {
             is_side_band: true,
             is_bpf_output: true,
             is_of_cpus: false,
+            leaves_idle_out: false,
         })
     }
 }
@@ -248,6 +249,16 @@ fn frequencies_are_held_against_the_kernels_limit() {
     let zero = Some(Rate::Period(0));
     assert!(matches!(check(asked(zero, false)), Err(CaptureError::ZeroRate(_))));
     assert_eq!(notices.len(), 2);
+}
+
+#[test]
+fn clocks_leave_idle_cpus_out_and_hardware_does_not() {
+    let cycles = EventSpec { pmu_type: pmu_type::HARDWARE, ..event(0) };
+    let specs = vec![event(0), cycles];
+    let all = attrs(&EventPlan { leaves_idle_out: true, ..plan(specs.clone()) });
+    let flags: Vec<_> = all.iter().map(|attr| attr.has(AttrFlags::EXCLUDE_IDLE)).collect();
+    assert_eq!(flags[..2], [true, false]);
+    assert!(attrs(&plan(specs)).iter().all(|attr| !attr.has(AttrFlags::EXCLUDE_IDLE)));
 }
 
 #[test]

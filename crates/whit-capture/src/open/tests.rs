@@ -97,14 +97,18 @@ fn cycles_give_samples_or_become_the_cpu_clock() {
         precision: Precision::Max,
         ..EventSpec { pmu_type: pmu_type::HARDWARE, ..software("cycles:P", 0) }
     };
-    let (result, notices) = open(&own_plan(), configured(vec![cycles]));
+    let mut events = configured(vec![cycles]);
+    events[0].leaves_idle_out = true;
+    let (result, notices) = open(&own_plan(), events);
     let event = &result.unwrap()[0].event;
     let replaced = notices.iter().any(|n| matches!(n, Notice::CyclesReplaced { .. }));
     if replaced {
         assert_eq!((event.spec.name.as_str(), event.attr.pmu_type), ("cpu-clock:u", 1));
         assert_eq!(event.attr.precise_ip(), 0);
+        assert!(event.attr.has(AttrFlags::EXCLUDE_IDLE));
     } else {
         assert_eq!(event.spec.name, "cycles:P");
+        assert!(!event.attr.has(AttrFlags::EXCLUDE_IDLE));
     }
 }
 

@@ -292,6 +292,7 @@ mod tests {
             is_side_band: true,
             is_bpf_output: true,
             is_of_cpus: false,
+            leaves_idle_out: false,
         };
         let events = vec![OpenEvent::new(event, vec![instance(70, 0), instance(71, 1)])];
         let recorded = RecordedTime::new(Some(ClockId::MONOTONIC));

@@ -189,6 +189,7 @@ mod tests {
             is_side_band: false,
             is_bpf_output: false,
             is_of_cpus: false,
+            leaves_idle_out: false,
         };
         let fd = PerfEventFd::fake(File::open("/dev/null").unwrap().into());
         OpenEvent::new(event, vec![Some(Instance { fd, id: 1, cpu: None, tid })])

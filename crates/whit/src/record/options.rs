@@ -104,6 +104,7 @@ impl RecordArgs {
             clock: self.clockid,
             ring_size: self.mmap_pages.unwrap_or_default(),
             overwrite: self.overwrite,
+            leaves_idle_out: self.exclude_idle,
             unbuffered: self.no_buffering,
             max_overhead_ppm: self.max_overhead_ppm()?,
             streaming: self.streaming(),

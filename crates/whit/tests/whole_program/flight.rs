@@ -26,7 +26,7 @@ impl Flight {
         let place = tempfile::tempdir().unwrap();
         let log = fs::File::create(place.path().join("log")).unwrap();
         let mut watch = whit();
-        watch.args(["watch", "--format=none", "--flight=3s", "--event=cpu-clock"]);
+        watch.args(["watch", "--format=none", "--flight=3s", "--idle", "--event=cpu-clock"]);
         watch.arg("--folder").arg(place.path()).arg("--socket").arg(place.path().join("status"));
         watch.args(["--set", "trigger.min-interval-s=0", "--set", &format!("trigger.on={rules}")]);
         let socket = place.path().join("socket");

@@ -69,7 +69,10 @@ impl Service {
 
     fn configure(&self, config: &str) {
         let (folder, socket) = (self.path("files"), self.path("watch.sock"));
-        let own = format!("folder = {folder:?}\nsocket = {socket:?}\nevent = \"cpu-clock\"\n");
+        // The machine may have nothing to do.
+        let own = format!(
+            "folder = {folder:?}\nsocket = {socket:?}\nevent = \"cpu-clock\"\nidle = true\n"
+        );
         fs::write(self.path("watch.toml"), own + config).unwrap();
     }
 
@@ -268,6 +271,23 @@ fn nobody_makes_windows_that_no_sink_takes() {
         service.wait_for_files(2);
         service.wait_for_samples(0);
         service.end();
+        Ok(())
+    });
+}
+
+#[test]
+fn idle_cpus_have_no_samples() {
+    check("watch::idle_cpus_have_no_samples", || {
+        let busy = Load::start(Command::new(workload("shares")?).args(["flat", "120"]));
+        let config = "freq = 199\nwindow = \"1s\"\n";
+        let mut service = Service::start_with(config, &["--idle=false"], |_| ())?;
+        service.wait_for_files(4);
+        service.end();
+        drop(busy);
+        let files = service.files();
+        let sum_of = |comm| files.iter().map(|file| samples_of(comm, file)).sum::<u64>();
+        assert!(sum_of("shares") >= 20, "{}", service.log());
+        assert_eq!(sum_of("swapper"), 0);
         Ok(())
     });
 }
@@ -546,6 +566,7 @@ fn the_capabilities_of_the_unit_are_enough() {
             "watch",
             "--window",
             "1s",
+            "--idle",
             "--event",
             "cpu-clock",
         ]);

@@ -129,6 +129,7 @@ fn event(kernel: &Kernel) -> OpenEvent {
         is_side_band: false,
         is_bpf_output: false,
         is_of_cpus: false,
+        leaves_idle_out: false,
     };
     OpenEvent::new(event, vec![Some(Instance { fd, id: ID, cpu: Some(CpuId(0)), tid: None })])
 }

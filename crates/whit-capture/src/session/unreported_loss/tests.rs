@@ -73,6 +73,7 @@ fn open(formats: &[ReadFormat]) -> Result<Vec<OpenEvent>, Skip> {
             is_side_band: false,
             is_bpf_output: false,
             is_of_cpus: false,
+            leaves_idle_out: false,
         };
         events.push(OpenEvent::new(event, vec![Some(instance)]));
     }
