@@ -164,7 +164,7 @@ impl RunEvent {
                 (hists, none)
             }
         };
-        let callers = callers(profile, id);
+        let callers = callers(profile, names, id);
         let function = |(row, sums): (&hists::HistRow, RowSums)| {
             let function = row.place.function?;
             let caller = callers.get(&function).map(|caller| names.of(*caller));
@@ -248,7 +248,11 @@ fn is_stand_in(name: &FunctionName) -> bool {
 }
 
 /// For each function with samples of its own, the other function that most of them were called from.
-fn callers(profile: &Profile, event: EventId) -> FxHashMap<FunctionId, FunctionId> {
+fn callers(
+    profile: &Profile,
+    names: &Names<'_>,
+    event: EventId,
+) -> FxHashMap<FunctionId, FunctionId> {
     let function =
         |node: NodeId| profile.frames[profile.nodes[node.index()].frame.index()].function;
     let mut periods: FxHashMap<(FunctionId, FunctionId), u64> = FxHashMap::default();
@@ -264,9 +268,12 @@ fn callers(profile: &Profile, event: EventId) -> FxHashMap<FunctionId, FunctionI
     }
     let mut heaviest: FxHashMap<FunctionId, (u64, FunctionId)> = FxHashMap::default();
     for ((own, caller), period) in periods {
-        // Equally heavy ones by number, which does not depend on the order of a hash map.
         let best = heaviest.entry(own).or_insert((period, caller));
-        *best = (*best).max((period, caller));
+        // The first by name among equally heavy ones: numbers depend on the order in which samples were read.
+        let is_first = || names.of(caller) < names.of(best.1);
+        if period > best.0 || (period == best.0 && is_first()) {
+            *best = (period, caller);
+        }
     }
     heaviest.into_iter().map(|(own, (_, caller))| (own, caller)).collect()
 }
