@@ -245,3 +245,20 @@ fn other_machines_and_warnings_are_noted() {
     assert!(diff.notes[0].exact().contains("different machines: CPU `` and `Another CPU`"));
     assert_eq!(diff.notes[1], *"some.data: no symbols for 3 more binaries");
 }
+
+#[test]
+fn the_first_by_name_is_the_caller_where_two_are_equally_heavy() {
+    for callers in [["first", "second"], ["second", "first"]] {
+        let mut builder = Builder::default();
+        let event = builder.event("cycles");
+        for caller in callers {
+            let frames = [caller, "log"].map(|name| at(name, "/bin/app", 0x10));
+            builder.sample(event, MAIN, &frames, 1);
+        }
+        builder.profile.recording.path = "some.data".into();
+        let run = run(builder.profile);
+        let functions = &run.events[0].functions;
+        let log = functions.iter().find(|it| it.name.function == *"log").unwrap();
+        assert_eq!(log.caller.as_ref().unwrap().function, *"first", "{callers:?}");
+    }
+}
