@@ -81,14 +81,7 @@ pub(crate) fn bpf_output(plan: &EventPlan) -> ConfiguredEvent {
         attr.flags |= AttrFlags::USE_CLOCKID;
         attr.clockid = clock.0;
     }
-    ConfiguredEvent {
-        spec,
-        attr,
-        is_side_band: true,
-        is_bpf_output: true,
-        is_of_cpus: false,
-        leaves_idle_out: false,
-    }
+    ConfiguredEvent { is_side_band: true, is_bpf_output: true, ..ConfiguredEvent::new(spec, attr) }
 }
 
 /// The event that records mappings, forks and execs alone, and wakes at once.
@@ -112,14 +105,7 @@ pub(crate) fn follow_event(inherit: bool) -> ConfiguredEvent {
         ..Attr::default()
     };
     let attr = Attr { flags: attr.flags.with(AttrFlags::INHERIT, inherit), ..attr };
-    ConfiguredEvent {
-        spec,
-        attr,
-        is_side_band: true,
-        is_bpf_output: false,
-        is_of_cpus: false,
-        leaves_idle_out: false,
-    }
+    ConfiguredEvent { is_side_band: true, ..ConfiguredEvent::new(spec, attr) }
 }
 
 /// Whether perf writes samples of its own, with dumps of stacks.
@@ -259,14 +245,7 @@ mod tests {
         let flags = AttrFlags::DISABLED | AttrFlags::ENABLE_ON_EXEC | AttrFlags::CONTEXT_SWITCH;
         let mut attr = Attr { flags, pmu_type: spec.pmu_type, ..Attr::default() };
         attr.set_precise_ip(2);
-        let mut event = ConfiguredEvent {
-            spec,
-            attr,
-            is_side_band: false,
-            is_bpf_output: false,
-            is_of_cpus: false,
-            leaves_idle_out: false,
-        };
+        let mut event = ConfiguredEvent::new(spec, attr);
         configure(&plan, &mut event);
         event.exclude_idle();
         event

@@ -97,12 +97,9 @@ pub fn configure(
     let context = Context { plan, inherit, rate, arch, side_band };
     let mut events: Vec<_> = (0..specs.len())
         .map(|index| ConfiguredEvent {
-            attr: context.attr(&specs, index),
-            spec: specs[index].clone(),
             is_side_band: side_band == Some(index),
-            is_bpf_output: false,
-            is_of_cpus: false,
             leaves_idle_out: plan.leaves_idle_out,
+            ..ConfiguredEvent::new(specs[index].clone(), context.attr(&specs, index))
         })
         .collect();
     for event in &mut events {

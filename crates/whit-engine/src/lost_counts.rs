@@ -94,14 +94,7 @@ mod tests {
         let mut ring = Ring::map(&instance.fd, 1).unwrap();
         let id = instance.id;
         let spec = EventSpec::new("dummy", attr.pmu_type, attr.config);
-        let event = ConfiguredEvent {
-            spec,
-            attr,
-            is_side_band: false,
-            is_bpf_output: false,
-            is_of_cpus: false,
-            leaves_idle_out: false,
-        };
+        let event = ConfiguredEvent::new(spec, attr);
         let event = OpenEvent::new(event, vec![Some(instance)]);
         // Each gives this thread its name once more, and a page has no room for so many records.
         const RENAMES: u64 = 300;

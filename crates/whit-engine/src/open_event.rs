@@ -29,6 +29,18 @@ pub struct ConfiguredEvent {
 }
 
 impl ConfiguredEvent {
+    /// An event that is recorded as its attributes say.
+    pub fn new(spec: EventSpec, attr: Attr) -> ConfiguredEvent {
+        ConfiguredEvent {
+            spec,
+            attr,
+            is_side_band: false,
+            is_bpf_output: false,
+            is_of_cpus: false,
+            leaves_idle_out: false,
+        }
+    }
+
     /// Sets the flag that leaves idle CPUs out, where it is wanted.
     ///
     /// Events of software alone have it: the PMUs of arm64 refuse it with `EPERM`, and a CPU that is idle has no

@@ -59,12 +59,9 @@ impl Engine for Other {
         let spec = event(10);
         let attr = Attr::default();
         Some(ConfiguredEvent {
-            spec,
-            attr,
             is_side_band: true,
             is_bpf_output: true,
-            is_of_cpus: false,
-            leaves_idle_out: false,
+            ..ConfiguredEvent::new(spec, attr)
         })
     }
 }

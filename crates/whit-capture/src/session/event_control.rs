@@ -287,12 +287,9 @@ mod tests {
             Some(Instance { fd, id, cpu: Some(CpuId(cpu)), tid: None })
         };
         let event = ConfiguredEvent {
-            spec: EventSpec::side_band(),
-            attr,
             is_side_band: true,
             is_bpf_output: true,
-            is_of_cpus: false,
-            leaves_idle_out: false,
+            ..ConfiguredEvent::new(EventSpec::side_band(), attr)
         };
         let events = vec![OpenEvent::new(event, vec![instance(70, 0), instance(71, 1)])];
         let recorded = RecordedTime::new(Some(ClockId::MONOTONIC));

@@ -183,14 +183,7 @@ mod tests {
 
     fn event(pmu_type: u32, config: u64, flags: AttrFlags, tid: Option<Tid>) -> OpenEvent {
         let attr = Attr { pmu_type, config, flags, sample_period_or_freq: 100, ..Attr::default() };
-        let event = ConfiguredEvent {
-            spec: EventSpec::new("event", pmu_type, config),
-            attr,
-            is_side_band: false,
-            is_bpf_output: false,
-            is_of_cpus: false,
-            leaves_idle_out: false,
-        };
+        let event = ConfiguredEvent::new(EventSpec::new("event", pmu_type, config), attr);
         let fd = PerfEventFd::fake(File::open("/dev/null").unwrap().into());
         OpenEvent::new(event, vec![Some(Instance { fd, id: 1, cpu: None, tid })])
     }

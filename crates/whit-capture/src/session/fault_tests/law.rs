@@ -123,13 +123,6 @@ fn rings_that_are_overwritten_give_their_newest_records_once() {
 
 fn event(kernel: &Kernel) -> OpenEvent {
     let fd = PerfEventFd::fake(kernel.ring.descriptor().unwrap());
-    let event = ConfiguredEvent {
-        spec: EventSpec::new("cpu-clock", pmu_type::SOFTWARE, 0),
-        attr: attr(),
-        is_side_band: false,
-        is_bpf_output: false,
-        is_of_cpus: false,
-        leaves_idle_out: false,
-    };
+    let event = ConfiguredEvent::new(EventSpec::new("cpu-clock", pmu_type::SOFTWARE, 0), attr());
     OpenEvent::new(event, vec![Some(Instance { fd, id: ID, cpu: Some(CpuId(0)), tid: None })])
 }

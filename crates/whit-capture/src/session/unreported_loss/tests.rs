@@ -67,14 +67,7 @@ fn open(formats: &[ReadFormat]) -> Result<Vec<OpenEvent>, Skip> {
         let instance = Instance::new(fd, target).expect("an id");
         let mut spec = EventSpec::new("dummy", attr.pmu_type, attr.config);
         spec.leader = is_group.then_some(0);
-        let event = ConfiguredEvent {
-            spec,
-            attr,
-            is_side_band: false,
-            is_bpf_output: false,
-            is_of_cpus: false,
-            leaves_idle_out: false,
-        };
+        let event = ConfiguredEvent::new(spec, attr);
         events.push(OpenEvent::new(event, vec![Some(instance)]));
     }
     Ok(events)
