@@ -36,7 +36,7 @@ use whit_types::ByteSize;
 pub const SCHEMA: u32 = 3;
 /// Runs of the load alone in each round.
 const RUNS_ALONE: usize = 3;
-/// A recording of a load of a second is smaller than this on any machine of today.
+/// No more is asked for in advance: a run ends before it fills the disk.
 const RECORDING_MAX: ByteSize = ByteSize(8 << 30);
 
 /// Settings of the comparison.

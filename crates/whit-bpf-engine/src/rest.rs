@@ -9,11 +9,12 @@ use super::allowance::Account;
 
 /// A thread that takes a larger part of one CPU is busy.
 const BUSY_SHARE: f64 = 0.02;
-/// It may save up the time of so long.
+/// A thread that worked less may save up the share of this time.
 const SAVED_MAX: Duration = Duration::from_secs(1);
 /// The first rest of a busy thread. Each next one is twice as long.
 const FIRST: Duration = Duration::from_micros(250);
-/// No rest is longer. Within 2 ms as many more stacks would be cut, of processes that were not known yet.
+/// No rest is longer. With rests of 2 ms, the programs cut twice as many stacks of young processes as unknown; with
+/// 5 ms, four times as many.
 const LONGEST: Duration = Duration::from_millis(1);
 /// Where more than this part of a ring was full, the next look comes at once.
 const FULL_PART: usize = 8;

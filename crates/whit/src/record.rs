@@ -212,7 +212,7 @@ pub(crate) struct RecordArgs {
     /// Count and sample in the kernel only, for all events
     #[arg(long, help_heading = heading::EVENTS)]
     all_kernel: bool,
-    /// Take no samples of idle CPUs: of clocks alone, since other events do not happen there
+    /// Take no samples of idle CPUs by clocks; hardware cycles do not count there
     #[arg(long, help_heading = heading::EVENTS)]
     exclude_idle: bool,
     /// Start measuring N milliseconds after the command; -1: only when the control channel says so;
