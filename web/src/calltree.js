@@ -1,9 +1,12 @@
 // The call tree as a table that opens where it is clicked: only the rows in view are elements.
 
-import { button, el } from './dom.js';
+import { button, el, swatch } from './dom.js';
 import { formatHalf, formatPercent } from './format.js';
 import { findInRow, rowCount } from './layout.js';
 import { shortenName } from './names.js';
+import { stepByKey } from './rowlist.js';
+
+/** @import { CallTreeData, CallTreeRow, Intervals, LaidOut } from './types.d.ts' */
 
 const TREE_ROW_PX = 24;
 const INDENT_PX = 12;
@@ -11,13 +14,16 @@ const INDENT_PX = 12;
 const MAX_INDENTS = 40;
 const TREE_OVERSCAN = 8;
 /** Rows that are open at most. */
-export const MAX_TREE_ROWS = 50_000;
+const MAX_TREE_ROWS = 50_000;
 /** A row opens by itself as long as one child has this share of it. */
 const MAIN_SHARE = 0.5;
 const TREE_CHARACTER_PX = 7.23;
 
-/** Children with weight, heaviest first. */
-export function childrenOf({ graph, layout, weight }, node) {
+/** Children with weight, heaviest first.
+ *  @param {LaidOut} laidOut
+ *  @param {number} node
+ *  @returns {number[]} */
+function childrenOf({ graph, layout, weight }, node) {
   const row = graph.depth[node] + 1;
   const children = [];
   if (row < rowCount(layout)) {
@@ -35,8 +41,10 @@ export function childrenOf({ graph, layout, weight }, node) {
   return children;
 }
 
-/** Rows {node, path, isOpen, hasChildren} in view where `opened` has the paths of open nodes. */
-export function treeRows(laidOut, opened, max = MAX_TREE_ROWS) {
+/** Rows {node, path, isOpen, hasChildren} in view where `opened` has the paths of open nodes.
+ *  @param {LaidOut} laidOut
+ *  @param {ReadonlySet<string>} opened */
+function treeRows(laidOut, opened, max = MAX_TREE_ROWS) {
   const rows = [];
   const waiting = childrenOf(laidOut, 0).reverse().map((node) => ({ node, path: `${laidOut.graph.key[node]}` }));
   while (waiting.length > 0 && rows.length < max) {
@@ -52,8 +60,11 @@ export function treeRows(laidOut, opened, max = MAX_TREE_ROWS) {
   return { rows, cut: waiting.length > 0 };
 }
 
-/** Paths that opening `path` opens: on along the child that has most of it. */
-export function mainWay(laidOut, node, path) {
+/** Paths that opening `path` opens: on along the child that has most of it.
+ *  @param {LaidOut} laidOut
+ *  @param {number} node
+ *  @param {string} path */
+function mainWay(laidOut, node, path) {
   const { graph, weight } = laidOut;
   const way = [path];
   let [at, on] = [node, path];
@@ -69,13 +80,24 @@ export function mainWay(laidOut, node, path) {
 }
 
 export class CallTree {
-  /** `on` has menu(node, x, y), key(event, node), status(node) and opened(), after which other rows are open. */
+  /** @type {CallTreeData | undefined} */
+  data;
+
+  /** `on` has menu(node, x, y), key(event, node), status(node) and opened(), after which other rows are open.
+   *  @param {HTMLElement} container
+   *  @param {{ menu: (node: number, x: number, y: number) => void, key: (event: KeyboardEvent, node: number) => void, status: (node: number) => void, opened: () => void }} on */
   constructor(container, on) {
     this.on = on;
+    /** @type {Set<string>} */
     this.opened = new Set();
+    /** @type {CallTreeRow[]} */
     this.rows = [];
     this.current = 0;
+    /** @type {Intervals | null} */
     this.intervals = null;
+    /** @param {string} id
+     *  @param {string} label
+     *  @param {string} title */
     const column = (id, label, title) => el('div', { role: 'columnheader', class: `cell ${id}`, title }, label);
     const head = el(
       'div',
@@ -95,7 +117,8 @@ export class CallTree {
   }
 
   /** Shows a graph: `data` has graph, layout, weight, self (or null), total, name(node), binary(node), format(weight),
-   *  colour(node), chosen(node), kind (opened rows are kept for the same kind). */
+   *  colour(node), chosen(node), kind (opened rows are kept for the same kind).
+   *  @param {CallTreeData} data */
   show(data) {
     const isNew = this.data === undefined || this.data.kind !== data.kind;
     this.data = data;
@@ -111,23 +134,34 @@ export class CallTree {
     this.#collect();
   }
 
+  /** The drawn tree; there is none before the first `show`. */
+  get shown() {
+    if (this.data === undefined) {
+      throw new Error('no call tree is shown');
+    }
+    return this.data;
+  }
+
   /** Nodes of the open rows. */
   nodes() {
     return this.rows.map(({ node }) => node);
   }
 
-  /** Shows intervals as well: {self, total}, each with half(node), or null. */
+  /** Shows intervals as well: {self, total}, each with half(node), or null.
+   *  @param {Intervals | null} intervals */
   showIntervals(intervals) {
     this.intervals = intervals;
     this.#render();
   }
 
+  /** @param {'self' | 'total'} id
+   *  @param {number} node */
   #half(id, node) {
     return el('span', { class: 'half-width', title: 'Half of the 95 % interval' }, this.intervals === null ? '' : formatHalf(this.intervals[id].half(node)));
   }
 
   #collect() {
-    const { rows, cut } = treeRows(this.data, this.opened);
+    const { rows, cut } = treeRows(this.shown, this.opened);
     this.rows = rows;
     this.current = Math.max(0, Math.min(this.current, rows.length - 1));
     this.note.hidden = !cut;
@@ -145,8 +179,12 @@ export class CallTree {
     this.body.replaceChildren(...this.rows.slice(first, first + count).map((row, i) => this.#row(row, first + i)));
   }
 
+  /** @param {CallTreeRow} row
+   *  @param {number} index */
   #row({ node, path, isOpen, hasChildren }, index) {
-    const { graph, weight, self, total, name, binary, format, colour, chosen } = this.data;
+    const { graph, weight, self, total, name, binary, format, colour, chosen } = this.shown;
+    /** @param {'self' | 'total'} id
+     *  @param {number | null} value */
     const cell = (id, value) => el(
       'div',
       { role: 'gridcell', class: `cell ${id}` },
@@ -155,15 +193,13 @@ export class CallTree {
     const text = name(node);
     const indent = Math.min(MAX_INDENTS, graph.depth[node] - 1) * INDENT_PX;
     const room = Math.max(12, Math.floor((this.scroller.clientWidth - 650 - indent) / TREE_CHARACTER_PX));
-    const swatch = el('span', { class: 'swatch', 'aria-hidden': 'true' });
-    swatch.style.background = colour(node);
     const toggle = hasChildren
       ? button(isOpen ? '▾' : '▸', (event) => {
         event.stopPropagation();
         this.#toggle(index);
       }, { class: 'toggle', tabindex: '-1', 'aria-label': `${isOpen ? 'Close' : 'Open'} ${text}` })
       : el('span', { class: 'toggle' });
-    const label = el('div', { role: 'gridcell', class: 'cell name', title: text }, toggle, swatch, el('span', {}, shortenName(text, room)));
+    const label = el('div', { role: 'gridcell', class: 'cell name', title: text }, toggle, swatch(colour(node)), el('span', {}, shortenName(text, room)));
     label.style.paddingLeft = `${10 + indent}px`;
     const element = el(
       'div',
@@ -191,6 +227,7 @@ export class CallTree {
     return element;
   }
 
+  /** @param {number} index */
   #select(index) {
     this.current = index;
     const top = index * TREE_ROW_PX;
@@ -201,27 +238,28 @@ export class CallTree {
     this.on.status(this.rows[index].node);
   }
 
+  /** @param {number} index */
   #toggle(index) {
     const { node, path, isOpen } = this.rows[index];
     if (isOpen) {
       this.opened.delete(path);
     } else {
-      mainWay(this.data, node, path).forEach((opened) => this.opened.add(opened));
+      mainWay(this.shown, node, path).forEach((opened) => this.opened.add(opened));
     }
     this.#collect();
     this.on.opened();
   }
 
+  /** @param {KeyboardEvent} event */
   #key(event) {
     const row = this.rows[this.current];
     if (row === undefined || event.ctrlKey || event.metaKey || event.altKey) {
       return;
     }
-    const page = Math.max(1, Math.floor(this.scroller.clientHeight / TREE_ROW_PX) - 2);
-    const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity };
-    if (steps[event.key] !== undefined) {
+    const step = stepByKey(event.key, Math.floor(this.scroller.clientHeight / TREE_ROW_PX) - 2);
+    if (step !== undefined) {
       event.preventDefault();
-      this.#select(Math.max(0, Math.min(this.rows.length - 1, this.current + steps[event.key])));
+      this.#select(Math.max(0, Math.min(this.rows.length - 1, this.current + step)));
     } else if (event.key === 'ArrowRight' && row.hasChildren && !row.isOpen) {
       event.preventDefault();
       this.opened.add(row.path);
@@ -241,13 +279,14 @@ export class CallTree {
     }
   }
 
+  /** @param {CallTreeRow} row */
   #closeOrLeave(row) {
     if (row.isOpen) {
       this.opened.delete(row.path);
       this.#collect();
       return;
     }
-    const above = this.rows.findIndex(({ node }) => node === this.data.graph.parent[row.node]);
+    const above = this.rows.findIndex(({ node }) => node === this.shown.graph.parent[row.node]);
     if (above >= 0) {
       this.#select(above);
     }

@@ -4,15 +4,18 @@ import { context2d, el } from './dom.js';
 import { drawSpans, drawTimes } from './spans.js';
 import { spanAt } from './switches.js';
 
-/** @import { TimelineData, TimeRange } from './types.d.ts' */
+/** @import { Paint, TimelineData, TimeRange } from './types.d.ts' */
 
 const TIMES_PX = 20;
 const STATES_PX = 12;
 const LOSS_MARK_PX = 4;
 const AXIS_FONT = '11px system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif';
 
+/** The range in view, the thread's lane in the time line or -1, the beginning of that line in the time of the range.
+ *  @typedef {{ window: TimeRange, width: number, place: number, beginNs: number, losses: TimeRange[], lossColour: string, paint: Paint }} AxisData */
+
 export class ChartAxis {
-  /** @type {any} */
+  /** @type {AxisData | null} */
   data = null;
 
   /** `on` has hover(span or -1, event) and wheel(event).
@@ -30,15 +33,17 @@ export class ChartAxis {
     this.canvas.addEventListener('pointerleave', (event) => on.hover(-1, event));
   }
 
+  /** @param {MouseEvent} event */
   #spanUnder({ offsetX, offsetY }) {
-    const { window: [from, to], width, place, beginNs } = this.data;
-    return place < 0 || offsetY < TIMES_PX ? -1
-      : spanAt(/** @type {TimelineData} */ (this.timeline), place, from + (offsetX / width) * (to - from) - beginNs);
+    const { data, timeline } = this;
+    if (data === null || timeline === null || data.place < 0 || offsetY < TIMES_PX) {
+      return -1;
+    }
+    const { window: [from, to], width, place, beginNs } = data;
+    return spanAt(timeline, place, from + (offsetX / width) * (to - from) - beginNs);
   }
 
-  /** Draws; `data` has window (the range in view), width, place (the thread's lane in the time line, or -1), beginNs (of the
-   *  time line), losses, lossColour and paint.
-   *  @param {{ window: TimeRange, width: number, place: number, beginNs: number, losses: TimeRange[], lossColour: string, paint: any }} data */
+  /** @param {AxisData} data */
   show(data) {
     this.data = data;
     const { context, canvas, timeline } = this;

@@ -5,7 +5,8 @@ import { el } from './dom.js';
 import { formatDuration, formatMoment, formatPeriod, plural } from './format.js';
 import { functionOf, isInlined } from './tree.js';
 
-/** @import { ChartGraph, TimeRange } from './types.d.ts' */
+/** @import { Model } from './model.js' */
+/** @import { ChartGraph, Theme, TimeRange } from './types.d.ts' */
 
 /** Moments of the time in view that words tell apart. */
 const MOMENTS = 1000;
@@ -19,7 +20,7 @@ function beginText({ layout, weight }, box, [from, to]) {
 }
 
 /** One line.
- *  @param {any} model
+ *  @param {Model} model
  *  @param {ChartGraph} chart
  *  @param {number} box
  *  @param {TimeRange} shown */
@@ -30,17 +31,17 @@ export function boxText(model, chart, box, shown) {
 }
 
 /** Elements of a tooltip.
- *  @param {any} model
+ *  @param {Model} model
  *  @param {ChartGraph & { distanceNs: number }} chart
  *  @param {number} box
  *  @param {TimeRange} shown
- *  @param {any} paint */
-export function boxTip(model, chart, box, shown, paint) {
+ *  @param {Theme} theme */
+export function boxTip(model, chart, box, shown, theme) {
   const { graph, weight, distanceNs } = chart;
   const key = graph.key[box];
   const kind = KINDS[model.kindOf(key)];
   const badge = el('span', { class: 'badge' }, isInlined(key) ? 'inlined' : kind.label.toLowerCase());
-  badge.style.background = cssColour(kind[paint.gap === '#ffffff' ? 'light' : 'dark']);
+  badge.style.background = cssColour(kind[theme]);
   const samples = graph.totalSamples[box];
   const period = graph.totalPeriod[box] > 0 ? ` · ${formatPeriod(model.event.name, graph.totalPeriod[box])}` : '';
   return [

@@ -2,21 +2,23 @@
 
 import { ChartAxis, drawLosses } from './chartaxis.js';
 import { boxText, boxTip } from './charttip.js';
+import { lossColour, themePaint } from './colors.js';
 import { fillGroups } from './controls.js';
-import { byId, el } from './dom.js';
+import { byId, el, setStatus } from './dom.js';
 import { FlameGraph } from './flame.js';
 import { formatCount, formatDuration, formatPercent } from './format.js';
 import { boxFunction, chosenLane, laneChart, laneSlices, lanesOf, rowsOfGroups, timelineLanes } from './lanes.js';
 import { Tooltip } from './popups.js';
 import { RangeDrag } from './rangedrag.js';
 import { MAX_CHART_BOXES } from './stackchart.js';
-import { DEFAULT_STATE } from './state.js';
 import { rangeByKey, withinSpan } from './strip.js';
 import { spanTip } from './timeline.js';
-import { TRANSFORM_KEYS, transformItems } from './transformbar.js';
+import { TRANSFORM_KEYS } from './transformbar.js';
 import { functionOf, pathTo } from './tree.js';
 
-/** @import { ChartGraph, Lane, LaneEntries, LaneSlices, State, TimelineData, TimeRange } from './types.d.ts' */
+/** @import { Page, Render } from './page.d.ts' */
+/** @import { ChartGraph, ChartItem, Keys, Lane, LaneEntries, LaneSlices, TimelineData, TimeRange } from './types.d.ts' */
+/** @import { StripBar } from './stripbar.js' */
 
 /** A key with Shift moves the range by this part of its length. */
 const KEY_WAY = 0.1;
@@ -38,36 +40,31 @@ export class ChartView {
   chart = null;
   /** @type {Lane | null} */
   lane = null;
-  /** @type {State} */
-  state = DEFAULT_STATE;
+  base = 0;
 
-  /** `on` has go(change), wheel(event, ns), menu(fn, items, x, y), open(fn), code(fn) or null, copy(text, done),
-   *  transform(transform) and notice(text).
-   *  @param {any} model
-   *  @param {TimelineData | null} timeline
-   *  @param {any} on */
-  constructor(model, timeline, on) {
+  /** @param {Page} page
+   *  @param {StripBar} strip */
+  constructor(page, strip) {
+    const { model, switches } = page;
+    const timeline = switches?.timeline ?? null;
+    this.page = page;
     this.model = model;
     this.timeline = timeline;
-    this.on = on;
-    /** @type {any} Colours of the picture. */
-    this.drawing = undefined;
     this.places = timelineLanes(timeline);
     this.scroller = byId('chart');
-    this.tip = new Tooltip((what) => (what.span === undefined ? boxTip(model, this.#shown(), what.box, this.#window(), this.drawing.paint)
+    this.tip = new Tooltip((/** @type {ChartItem} */ what) => (what.span === undefined ? boxTip(model, this.#shown(), what.box, this.#window(), page.theme.name)
       : spanTip(/** @type {TimelineData} */ (timeline), what.span)));
-    const wheel = (event) => on.wheel(event, this.#nsAt(event.clientX)) && event.preventDefault();
+    /** @param {WheelEvent} event */
+    const wheel = (event) => strip.wheel(event, this.#nsAt(event.clientX)) && event.preventDefault();
     // Before the graph, which takes all arrows.
     this.scroller.addEventListener('keydown', (event) => this.#moveByKey(event), true);
     this.flame = new FlameGraph(this.scroller, {
       pick: (box) => this.#pick(box),
       zoom: (box) => this.#zoomTo(box),
-      open: (box) => boxFunction(this.#shown(), box) >= 0 && this.#isCode(box) && on.open(boxFunction(this.#shown(), box)),
+      open: (box) => boxFunction(this.#shown(), box) >= 0 && this.#isCode(box) && page.actions.open(boxFunction(this.#shown(), box)),
       hover: (box, event) => this.#hover(box < 0 ? null : { box }, event),
       menu: (box, x, y) => this.#menu(box, x, y),
-      current: (box) => {
-        byId('status').textContent = boxText(model, this.#shown(), box, this.#window());
-      },
+      current: (box) => setStatus(boxText(model, this.#shown(), box, this.#window())),
       key: (event, box) => this.#key(event, box),
     });
     this.scroller.addEventListener('wheel', wheel, { passive: false });
@@ -75,14 +72,19 @@ export class ChartView {
       wheel,
       hover: (span, event) => this.#hover(span < 0 ? null : { span }, event),
     });
+    /** @type {ConstructorParameters<typeof RangeDrag>[2]} */
     const drag = {
       nsAt: (clientX) => this.#nsAt(clientX),
       select: (range) => this.#select(range),
       moved: () => this.tip.hide(),
     };
     this.drags = [new RangeDrag(this.scroller, this.flame.spacer, drag), new RangeDrag(byId('chart-axis'), byId('chart-axis'), drag)];
-    byId('chart-lane').addEventListener('change', () => on.go({ lane: byId('chart-lane').value }));
+    byId('chart-lane').addEventListener('change', () => page.go({ lane: byId('chart-lane').value }));
     new ResizeObserver(() => this.chart !== null && this.#drawAxis()).observe(this.scroller);
+  }
+
+  #moments() {
+    return this.model.timed();
   }
 
   /** @returns {ChartGraph & { distanceNs: number }} */
@@ -95,38 +97,47 @@ export class ChartView {
 
   // ---- showing
 
-  /** Shows the lane of a state. `drawing` has paint, fill, match, muted and lossColour; `live` while the range moves.
-   *  @param {State} state
-   *  @param {any} drawing
-   *  @param {boolean} live */
-  show(state, drawing, live) {
-    const { model } = this;
-    [this.state, this.drawing] = [state, drawing];
+  get state() {
+    return this.page.state;
+  }
+
+  /** @param {Render} render */
+  show({ live }) {
     this.tip.hide();
     const lanes = this.#lanes();
-    this.lane = chosenLane(lanes, state.lane);
+    this.lane = chosenLane(lanes, this.state.lane);
     if (!live) {
+      this.page.colouring.renderLegend(byId('chart-legend'));
       this.#fillLanes(lanes, this.lane);
     }
-    const isEmpty = this.lane === null;
-    byId('chart-empty').hidden = !isEmpty;
-    byId('chart').hidden = isEmpty;
-    byId('chart-axis').hidden = isEmpty;
+    byId('chart-empty').hidden = this.lane !== null;
+    byId('chart').hidden = this.lane === null;
+    byId('chart-axis').hidden = this.lane === null;
     if (this.lane === null) {
-      this.chart = null;
-      byId('chart-note').textContent = '';
-      byId('chart-empty').replaceChildren(el('h2', {}, 'No samples'), el('p', {}, `No thread has samples of ${model.event.name || 'an event'} in this selection.`));
-      return;
+      this.#showNothing();
+    } else {
+      this.#showLane(this.lane, live);
     }
-    this.chart = this.#charted(this.lane, live);
-    const chart = this.chart;
-    this.base = 1 + (this.lane.cpu < 0 ? rowsOfGroups(model, chart) : 0);
-    byId('chart-note').textContent = this.#note(this.lane, chart);
-    const { paint, lossColour, ...colours } = drawing;
+  }
+
+  #showNothing() {
+    this.chart = null;
+    byId('chart-note').textContent = '';
+    const reason = `No thread has samples of ${this.model.event.name || 'an event'} in this selection.`;
+    byId('chart-empty').replaceChildren(el('h2', {}, 'No samples'), el('p', {}, reason));
+  }
+
+  /** @param {Lane} lane
+   *  @param {boolean} live */
+  #showLane(lane, live) {
+    const { model, state } = this;
+    const chart = this.#charted(lane, live);
+    this.chart = chart;
+    this.base = 1 + (lane.cpu < 0 ? rowsOfGroups(model, chart) : 0);
+    byId('chart-note').textContent = this.#note(lane, chart);
     this.flame.show({
       ...chart,
-      ...colours,
-      paint,
+      ...this.page.colouring.marks(),
       window: this.#window(),
       zoom: 0,
       up: false,
@@ -136,13 +147,13 @@ export class ChartView {
       chosen: state.fn === null ? undefined : (key) => functionOf(key) === state.fn,
       over: (context, width, height) => {
         context.globalAlpha = LOSS_ALPHA;
-        drawLosses(context, model.allMoments.lossWindows, this.#window(), width, height, lossColour);
+        drawLosses(context, this.#moments().lossWindows, this.#window(), width, height, lossColour(this.page.theme.name));
         context.globalAlpha = 1;
       },
     });
     this.#drawAxis();
     if (!live) {
-      this.#load(this.lane);
+      this.#load(lane);
     }
   }
 
@@ -158,6 +169,7 @@ export class ChartView {
    *  @param {Lane | null} lane */
   #fillLanes({ threads, cpus }, lane) {
     const total = threads.reduce((sum, { weight }) => sum + weight, 0);
+    /** @param {Lane} lane */
     const option = ({ id, name, weight }) => ({ value: id, text: `${name}${total > 0 ? ` · ${formatPercent(weight / total)}` : ''}` });
     fillGroups(byId('chart-lane'), [
       { label: `Threads (${formatCount(threads.length)})`, options: threads.map(option) },
@@ -194,7 +206,8 @@ export class ChartView {
     return this.part.chart;
   }
 
-  /** Names the samples that the page's server has of a lane in the range. */
+  /** Names the samples that the page's server has of a lane in the range.
+   *  @param {Lane} lane */
   #exactKey(lane) {
     return `${lane.id} ${this.state.range}`;
   }
@@ -212,7 +225,8 @@ export class ChartView {
    *  @param {Lane} lane */
   async #load(lane) {
     const key = this.#exactKey(lane);
-    const { source, allMoments: { spanNs } } = this.model;
+    const { source } = this.model;
+    const { spanNs } = this.#moments();
     if (lane.threads.length !== 1 || this.exact?.key === key || this.wanted === key) {
       return;
     }
@@ -227,12 +241,12 @@ export class ChartView {
       }
       if (this.state.view === 'chart') {
         this.exact = { key, entries };
-        this.show(this.state, this.drawing, false);
+        this.show({ animate: false, live: false });
       } else {
         this.wanted = '';
       }
     } catch (error) {
-      this.on.notice(`whit serve gives no samples, so times are those of buckets: ${error instanceof Error ? error.message : error}`);
+      this.page.notice.show(`whit serve gives no samples, so times are those of buckets: ${error instanceof Error ? error.message : error}`);
     }
   }
 
@@ -240,7 +254,8 @@ export class ChartView {
    *  @param {Lane} lane
    *  @param {ChartGraph} chart */
   #note(lane, { deepest, stepNs }) {
-    const { model: { allMoments: moments, tree }, state } = this;
+    const { model: { tree }, state } = this;
+    const moments = this.#moments();
     const notes = [];
     if (state.lane !== '' && state.lane !== lane.id) {
       notes.push(`${state.lane} has no samples here: the heaviest thread is shown`);
@@ -271,27 +286,28 @@ export class ChartView {
 
   /** @returns {TimeRange} */
   #window() {
-    return this.state.range ?? [0, Math.max(1, this.model.allMoments.spanNs)];
+    return this.state.range ?? [0, Math.max(1, this.#moments().spanNs)];
   }
 
   #drawAxis() {
-    if (this.drawing === undefined || this.lane === null || this.scroller.clientWidth === 0) {
+    if (this.lane === null || this.scroller.clientWidth === 0) {
       return;
     }
-    const { allMoments: moments } = this.model;
+    const moments = this.#moments();
     this.axis.show({
       window: this.#window(),
       width: this.scroller.clientWidth,
       place: this.lane.cpu >= 0 ? -1 : this.places.get(this.lane.id) ?? -1,
       beginNs: moments.waitsBeginNs ?? 0,
       losses: moments.lossWindows,
-      lossColour: this.drawing.lossColour,
-      paint: this.drawing.paint,
+      lossColour: lossColour(this.page.theme.name),
+      paint: themePaint(this.page.theme.name),
     });
   }
 
   // ---- pointer and keys
 
+  /** @param {number} clientX */
   #nsAt(clientX) {
     const { left } = this.scroller.getBoundingClientRect();
     const share = (clientX - left - this.scroller.clientLeft) / Math.max(1, this.scroller.clientWidth);
@@ -301,52 +317,58 @@ export class ChartView {
 
   /** @param {TimeRange | null} range */
   #select(range) {
-    const { spanNs, bucketNs } = this.model.allMoments;
-    this.on.go({ range: range === null ? null : withinSpan(range, spanNs, bucketNs) });
+    const { spanNs, bucketNs } = this.#moments();
+    this.page.go({ range: range === null ? null : withinSpan(range, spanNs, bucketNs) });
   }
 
+  /** @param {number} box */
   #zoomTo(box) {
     const { layout, weight } = this.#shown();
     this.#select([layout.x[box], layout.x[box] + weight[box]]);
   }
 
+  /** @param {number} box */
   #isCode(box) {
     const key = this.#shown().graph.key[box];
     return key >= 0 && !this.model.isGroup(key);
   }
 
-  /** Chooses the function of a box for all views; once more chooses none. */
+  /** Chooses the function of a box for all views; once more chooses none.
+   *  @param {number} box */
   #pick(box) {
     if (this.#isCode(box)) {
       const fn = boxFunction(this.#shown(), box);
-      this.on.go({ fn: fn === this.state.fn ? null : fn, callers: [], callees: [] });
+      this.page.go({ fn: fn === this.state.fn ? null : fn, callers: [], callees: [] });
     }
   }
 
+  /** @param {ChartItem | null} what
+   *  @param {PointerEvent | null} event */
   #hover(what, event) {
-    if (what === null || event === null || event.pointerType === 'touch') {
-      this.tip.hide();
-    } else {
-      this.tip.show(`${what.box} ${what.span} ${this.whole?.key} ${this.state.range}`, what, event.clientX, event.clientY);
-    }
+    this.tip.follow(event, `${what?.box} ${what?.span} ${this.whole?.key} ${this.state.range}`, what);
   }
 
+  /** @param {number} box */
   #transformItems(box) {
     const { graph, treeNode } = this.#shown();
-    return transformItems(this.model, graph.key[box], pathTo(this.model.tree, treeNode[box]), this.on.transform);
+    return this.page.actions.transformItems(graph.key[box], pathTo(this.model.tree, treeNode[box]));
   }
 
+  /** @param {number} box
+   *  @param {number} x
+   *  @param {number} y */
   #menu(box, x, y) {
     this.tip.hide();
     const { treeNode } = this.#shown();
     const zoom = pathTo(this.model.tree, treeNode[box]);
-    this.on.menu(boxFunction(this.#shown(), box), [
+    this.page.actions.menu(boxFunction(this.#shown(), box), [
       ['Select its time', () => this.#zoomTo(box), 'Enter'],
-      ['Show in the graph', () => this.on.go({ view: 'graph', stacks: 'top-down', order: 'weight', zoom })],
+      ['Show in the graph', () => this.page.go({ view: 'graph', stacks: 'top-down', order: 'weight', zoom })],
       ...this.#transformItems(box),
     ], x, y);
   }
 
+  /** @param {KeyboardEvent} event */
   #moveByKey(event) {
     const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (!event.shiftKey || step === undefined || this.state.range === null) {
@@ -359,23 +381,42 @@ export class ChartView {
     this.#select([from + way, to + way]);
   }
 
+  /** @param {KeyboardEvent} event
+   *  @param {number} box */
   #key(event, box) {
-    const { spanNs, bucketNs } = this.model.allMoments;
-    const range = rangeByKey(event.key, false, this.state.range, spanNs, bucketNs);
-    const isCode = box > 0 && this.#isCode(box);
-    const fn = isCode ? boxFunction(this.#shown(), box) : -1;
-    const actions = {
-      ...(range === undefined ? {} : { [event.key]: () => this.on.go({ range }) }),
-      ...(isCode ? { c: () => this.on.copy(this.model.functionName(fn), 'Function name copied'), s: () => this.on.open(fn) } : {}),
-      ...(isCode && this.on.code !== null ? { a: () => this.on.code(fn) } : {}),
-    };
-    if (TRANSFORM_KEYS[event.key] !== undefined && box > 0) {
-      actions[event.key] = this.#transformItems(box).find(([, , hint]) => hint === event.key)?.[1];
-    }
-    if (actions[event.key]) {
+    const action = this.#keys(event.key, box)[event.key];
+    if (action !== undefined) {
       event.preventDefault();
       event.stopPropagation();
-      actions[event.key]();
+      action();
     }
+  }
+
+  /** The action of a key at a box.
+   *  @param {string} key
+   *  @param {number} box
+   *  @returns {Keys} */
+  #keys(key, box) {
+    const { spanNs, bucketNs } = this.#moments();
+    const range = rangeByKey(key, false, this.state.range, spanNs, bucketNs);
+    if (TRANSFORM_KEYS[key] !== undefined && box > 0) {
+      return { [key]: this.#transformItems(box).find(([, , hint]) => hint === key)?.[1] };
+    }
+    return {
+      ...(range === undefined ? {} : { [key]: () => this.page.go({ range }) }),
+      ...(box > 0 && this.#isCode(box) ? this.#functionKeys(boxFunction(this.#shown(), box)) : {}),
+    };
+  }
+
+  /** @param {number} fn
+   *  @returns {Keys} */
+  #functionKeys(fn) {
+    const { actions } = this.page;
+    const { openCode } = actions;
+    return {
+      c: () => actions.copyName(this.model.functionName(fn)),
+      s: () => actions.open(fn),
+      ...(openCode === null ? {} : { a: () => openCode(fn) }),
+    };
   }
 }

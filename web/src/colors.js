@@ -3,7 +3,7 @@
 // Frames of one category vary a little in hue and lightness by function, so that neighbours stand
 // apart; the text colours keep a contrast of 4.5 and more on all of them.
 
-/** @import { Colour, Theme } from './types.d.ts' */
+/** @import { Colour, Paint, Theme } from './types.d.ts' */
 
 /** Kinds in the order of the legend: label and hue, saturation, lightness for light and dark.
  *  @type {{ id: string, label: string, light: Colour, dark: Colour }[]} */
@@ -36,7 +36,7 @@ const BINARY_HUES = [
 /** Binaries that have a colour of their own. */
 export const MAX_COLOURED_BINARIES = BINARY_HUES.length;
 
-/** @type {Record<Theme, any>} */
+/** @type {Record<Theme, Paint>} */
 const THEMES = {
   light: {
     text: '#1d1a16', fadedFill: 'hsl(36 14% 91%)', fadedText: '#6f6a63', match: 'hsl(312 78% 78%)',
@@ -120,7 +120,7 @@ export function binaryColour(rank, theme) {
   return [hue, paint.binarySaturation, paint.binaryLightness ?? darkLightness];
 }
 
-/** Kinds of waits by their classes (crates/whit-page/src/wall.rs has the same). */
+/** Kinds of waits by their classes (crates/read/whit-page/src/wall.rs has the same). */
 const CLASS_KINDS = /** @type {Record<string, string>} */ ({
   lock: 'lock', disk: 'io', network: 'io', pipe: 'io', 'page-fault': 'page-fault', sleep: 'sleep', poll: 'poll', queue: 'queue', child: 'queue', join: 'queue',
 });

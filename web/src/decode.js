@@ -1,8 +1,8 @@
-// The page's data block (written by crates/whit-page/src/data.rs) as typed arrays.
+// The page's data block (written by crates/read/whit-page/src/data.rs) as typed arrays.
 
 import { cleanName } from './names.js';
 
-/** @import { PageEvent, Profile } from './types.d.ts' */
+/** @import { PageBlock, Recording, TimelessProfile } from './types.d.ts' */
 
 /** Layout that this page reads. */
 const LAYOUT = 2;
@@ -59,7 +59,7 @@ export function deltaColumn(text) {
   return values;
 }
 
-/** @param {any} frames */
+/** @param {PageBlock['frames']} frames */
 function decodeFrames(frames) {
   const file = plainColumn(frames.file, Int32Array);
   return {
@@ -70,7 +70,7 @@ function decodeFrames(frames) {
   };
 }
 
-/** @param {any} nodes */
+/** @param {PageBlock['nodes']} nodes */
 function decodeNodes(nodes) {
   const parent = plainColumn(nodes.up, Int32Array);
   for (let i = 0; i < parent.length; i++) {
@@ -79,7 +79,7 @@ function decodeNodes(nodes) {
   return { parent, frame: deltaColumn(nodes.frame) };
 }
 
-/** @param {any} rows */
+/** @param {PageBlock['rows']} rows */
 function decodeRows(rows) {
   return {
     event: deltaColumn(rows.event),
@@ -95,17 +95,18 @@ function decodeRows(rows) {
 }
 
 /** The recording's description of itself, each text of it cleaned.
- *  @param {any} recording */
+ *  @param {Recording} recording
+ *  @returns {Recording} */
 function decodeRecording(recording) {
   /** @param {unknown} value */
   const clean = (value) => (typeof value === 'string' ? cleanName(value) : value);
   const entries = Object.entries(recording).map(([name, value]) => [name, clean(value)]);
-  return { ...Object.fromEntries(entries), cmdline: recording.cmdline.map(cleanName) };
+  return { ...recording, ...Object.fromEntries(entries), cmdline: recording.cmdline.map(cleanName) };
 }
 
 /** The profile out of the parsed JSON block: the one place where texts of the recording enter the page.
- *  @param {any} page
- *  @returns {Profile} */
+ *  @param {PageBlock} page
+ *  @returns {TimelessProfile} */
 export function decodeProfile(page) {
   if (page.layout !== LAYOUT) {
     throw new Error(`the page's data have layout ${page.layout}, its script reads ${LAYOUT}`);
@@ -117,9 +118,9 @@ export function decodeProfile(page) {
     warnings: page.warnings.map(cleanName),
     comms: page.comms.map(cleanName),
     cgroups: page.cgroups.map(cleanName),
-    events: page.events.map((/** @type {PageEvent} */ event) => ({ ...event, name: cleanName(event.name) })),
-    threads: page.threads.map((/** @type {number[]} */ [pid, tid, comm]) => ({ pid, tid, comm })),
-    dsos: page.dsos.map((/** @type {string[]} */ [path, name, buildId, kind]) => (
+    events: page.events.map((event) => ({ ...event, name: cleanName(event.name) })),
+    threads: page.threads.map(([pid, tid, comm]) => ({ pid, tid, comm })),
+    dsos: page.dsos.map(([path, name, buildId, kind]) => (
       { path: cleanName(path), name: cleanName(name), buildId, kind })),
     files: page.files.map(cleanName),
     functions: {

@@ -1,4 +1,4 @@
-// How far a share can be trusted: the scatter of blocks of time, as crates/whit-estimate computes it.
+// How far a share can be trusted: the scatter of blocks of time, as crates/read/whit-estimate computes it.
 
 /** Blocks that a range of time is parted into at most. */
 export const MAX_BLOCKS = 64;
@@ -82,7 +82,7 @@ export function blocksOf(weights) {
 
 /** Ratios of many quantities to the blocks' weight, and half of their 95 % intervals. */
 export class Ratios {
-  /** @param {any} blocks
+  /** @param {NonNullable<ReturnType<typeof blocksOf>>} blocks
    *  @param {number} count */
   constructor(blocks, count) {
     this.blocks = blocks;

@@ -1,25 +1,26 @@
 // Facts that a reader must know before believing the picture: missing data, the recording's cost,
-// failures; and the recording's own description.
+// failures; and the title.
 
-import { el } from './dom.js';
-import {
-  formatBytes, formatCount, formatDate, formatDuration, formatPercent, formatPeriod, plural,
-} from './format.js';
+import { byId, el } from './dom.js';
+import { formatBytes, formatCount, formatDuration, formatPercent, plural } from './format.js';
+
+/** @import { BpfCost, Ledger, PmiCost, Profile } from './types.d.ts' */
 
 /** The loss figures: label, value, true where something is missing, explanation.
- *  @returns {[string, string, boolean, string][]} */
+ *  @returns {[string, string, boolean, string][]}
+ *  @param {Pick<Profile, 'losses' | 'events'>} profile */
 export function lossFigures(profile) {
   const { losses, events } = profile;
   const byEvent = events.reduce((sum, event) => sum + event.lostSamples, 0);
   const lostSamples = Math.max(losses.lostSamples, byEvent);
-  // It is null where something was lost and nobody knows for how long.
-  const isTimed = losses.elapsedNs > 0 && losses.dataLoss !== null;
+  // Null where something was lost for an unknown time.
+  const dataLoss = losses.elapsedNs > 0 ? losses.dataLoss : null;
   return [
     ['lost records', formatCount(losses.lostRecords), losses.lostRecords > 0,
       `Records that did not fit into a ring, reported ${losses.lostChunks === 1 ? 'once' : `${formatCount(losses.lostChunks)} times`}`],
     ['lost samples', formatCount(lostSamples), lostSamples > 0, 'Samples that the kernel says it lost'],
-    ['data loss', isTimed ? formatPercent(losses.dataLoss) : 'unknown', losses.dataLoss === null || losses.dataLoss > 0,
-      isTimed
+    ['data loss', dataLoss === null ? 'unknown' : formatPercent(dataLoss), losses.dataLoss === null || losses.dataLoss > 0,
+      dataLoss !== null
         ? `Rings were full for ${formatDuration(losses.pausedNs)} of ${formatDuration(losses.elapsedNs)} recorded, summed over rings`
         : 'The recording does not say for how long its rings were full'],
     ['truncated', formatBytes(losses.truncatedBytes), losses.truncatedBytes > 0,
@@ -27,7 +28,12 @@ export function lossFigures(profile) {
   ];
 }
 
-/** The recorder's CPU time: that of recording, without setting up where that was measured. */
+/** Label, value, explanation.
+ *  @typedef {[label: string, value: string, title: string]} CostFigure */
+
+/** The recorder's CPU time: that of recording, without setting up where that was measured.
+ *  @param {Ledger} ledger
+ *  @returns {CostFigure} */
 function recorderCpu(ledger) {
   const modes = `${formatDuration(ledger.userCpuNs)} in user mode, ${formatDuration(ledger.systemCpuNs)} in kernel mode`;
   if (ledger.recordingCpuNs === null) {
@@ -40,7 +46,9 @@ function recorderCpu(ledger) {
     + ` ${formatDuration(ledger.setupNs)} besides. With that and the end: ${modes}`];
 }
 
-/** The cost figures: label, value, explanation; empty where the recorder kept no ledger. */
+/** The cost figures: label, value, explanation; empty where the recorder kept no ledger.
+ *  @param {Ledger | null} ledger
+ *  @returns {CostFigure[]} */
 export function costFigures(ledger) {
   if (ledger === null) {
     return [];
@@ -53,7 +61,8 @@ export function costFigures(ledger) {
   ];
 }
 
-/** The cost of the PMU's interrupts, in words. */
+/** The cost of the PMU's interrupts, in words.
+ *  @param {PmiCost} pmi */
 export function pmiFact(pmi) {
   if (pmi.reason !== null) {
     return `not measured: ${pmi.reason}`;
@@ -64,7 +73,8 @@ export function pmiFact(pmi) {
   return `${formatCount(pmi.count)}, ${formatDuration(average)} each on average, ${formatDuration(pmi.longestNs)} at most, ${formatDuration(pmi.timeNs)} in all${share}${whose}`;
 }
 
-/** The cost of the recorder’s BPF programs, in words. */
+/** The cost of the recorder’s BPF programs, in words.
+ *  @param {BpfCost} bpf */
 export function bpfFact(bpf) {
   if (bpf.reason === null) {
     const share = bpf.timedNs > 0 ? `, ${formatPercent(bpf.runTimeNs / bpf.timedNs)} of a CPU in the ${formatDuration(bpf.timedNs)} that were timed` : '';
@@ -73,13 +83,19 @@ export function bpfFact(bpf) {
   return bpf.programs === 0 ? bpf.reason : `${formatCount(bpf.programs)}, time not measured: ${bpf.reason}`;
 }
 
+/** @param {string} label
+ *  @param {string} value
+ *  @param {string} title
+ *  @param {string} state */
 function figure(label, value, title, state) {
   // Numbers stand before their label, words behind it.
   const parts = /^[\d<]/.test(value) ? [el('b', {}, value), ` ${label}`] : [`${label} `, el('b', {}, value)];
   return el('span', { class: `figure ${state}`, title }, ...parts);
 }
 
-/** Fills the strip that stays in view. */
+/** Fills the strip that stays in view.
+ *  @param {Profile} profile
+ *  @param {Record<'losses' | 'cost' | 'warnings', HTMLElement>} places */
 export function renderStrip(profile, { losses, cost, warnings }) {
   const figures = lossFigures(profile);
   const clean = figures.every(([, , missing]) => !missing);
@@ -97,7 +113,8 @@ export function renderStrip(profile, { losses, cost, warnings }) {
   renderWarnings(profile, warnings);
 }
 
-/** Data that the page itself left out, as warnings. */
+/** Data that the page itself left out, as warnings.
+ *  @param {Pick<Profile, 'bounds' | 'nodes' | 'warningsLeftOff'> & Partial<Pick<Profile, 'moments'>>} profile */
 export function boundWarnings({ bounds, nodes, warningsLeftOff, moments }) {
   const said = [];
   if (bounds.foldThreshold !== null) {
@@ -119,6 +136,8 @@ export function boundWarnings({ bounds, nodes, warningsLeftOff, moments }) {
   return said;
 }
 
+/** @param {Profile} profile
+ *  @param {HTMLElement} details */
 function renderWarnings(profile, details) {
   const lines = [...boundWarnings(profile), ...profile.warnings];
   details.hidden = lines.length === 0;
@@ -131,80 +150,36 @@ function renderWarnings(profile, details) {
   );
 }
 
-function facts(title, pairs, cls = '') {
-  const shown = pairs.filter(([, value]) => value !== '' && value !== null && value !== undefined);
-  if (shown.length === 0) {
-    return null;
-  }
-  const rows = shown.flatMap(([label, value]) => [el('dt', {}, label), el('dd', {}, value)]);
-  return el('section', { class: `card ${cls}` }, el('h2', {}, title), el('dl', {}, ...rows));
-}
-
-function grid(title, head, rows, cls = '') {
-  const cells = (tag, row) => row.map((text, i) => el(tag, { class: i === 0 ? '' : 'number' }, text));
-  return rows.length === 0 ? null : el(
-    'section',
-    { class: `card ${cls}` },
-    el('h2', {}, title),
-    el('table', {}, el('thead', {}, el('tr', {}, ...cells('th', head))), el('tbody', {}, ...rows.map((row) => el('tr', {}, ...cells('td', row))))),
-  );
-}
-
-/** A command line as a shell would take it. */
+/** A command line as a shell would take it.
+ *  @param {string[]} words */
 export function shellLine(words) {
   return words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(' ');
 }
 
-function recordingFacts(recording) {
-  const { cpusOnline, cpusAvailable, totalMemKib, spanNs, capturedOnS } = recording;
-  const cpus = cpusOnline === null ? '' : `${cpusOnline} online of ${cpusAvailable}`;
-  return [
-    ['Command', recording.cmdline.length > 0 ? el('code', {}, shellLine(recording.cmdline)) : ''],
-    ['Recorded on', capturedOnS === null ? '' : formatDate(capturedOnS)],
-    ['First to last sample', spanNs === null ? '' : formatDuration(spanNs)],
-    ['Host', recording.hostname],
-    ['Kernel', recording.osRelease],
-    ['Architecture', recording.arch],
-    ['CPUs', cpus],
-    ['CPU', [recording.cpuDesc, recording.cpuid].filter((text) => text !== '').join(' · ')],
-    ['Memory', totalMemKib === null ? '' : formatBytes(totalMemKib * 1024)],
-    ['File', recording.path],
-    ['Size', recording.sizeBytes > 0 ? formatBytes(recording.sizeBytes) : ''],
-    ['Recorded by', recording.version],
-    ['Call chains', recording.hasCallchains ? 'yes' : 'no: each stack is its leaf alone'],
-  ];
-}
-
+/** @type {Record<string, (figure: number) => string>} */
 const FORMATS = { ns: formatDuration, bytes: formatBytes, count: formatCount };
 
-/** The entries of the ledger, as label and value; a unit that this page does not know is a count. */
+/** The entries of the ledger, as label and value; a unit that this page does not know is a count.
+ *  @param {Ledger | null} ledger
+ *  @returns {[string, string][]} */
 export function ledgerFacts(ledger) {
-  return ledger === null ? [] : [
-    ...ledger.lines.map(([title, unit, value]) => [title, (FORMATS[unit] ?? formatCount)(value)]),
+  if (ledger === null) {
+    return [];
+  }
+  /** @type {(line: Ledger['lines'][number]) => [string, string]} */
+  const fact = ([title, unit, value]) => [title, (FORMATS[unit] ?? formatCount)(value)];
+  return [
+    ...ledger.lines.map(fact),
     ['PMU interrupts', pmiFact(ledger.pmi)],
     ['BPF programs', bpfFact(ledger.bpf)],
   ];
 }
 
-/** Fills the view of the recording. */
-export function renderRecording(profile, container) {
-  const { losses } = profile;
-  const events = profile.events.map((event) => [
-    event.name, formatCount(event.samples), formatPeriod(event.name, event.period), formatCount(event.lostSamples),
-  ]);
-  const lossPairs = lossFigures(profile).map(([label, value, , title]) => [
-    `${label[0].toUpperCase()}${label.slice(1)}`, el('span', {}, value, el('small', {}, title)),
-  ]);
-  container.replaceChildren(...[
-    facts('Recording', recordingFacts(profile.recording), 'wide'),
-    grid('Events', ['Event', 'Samples', 'Sum of periods', 'Lost samples'], events),
-    facts('Loss', [...lossPairs, ['Paused', losses.elapsedNs > 0 ? formatDuration(losses.pausedNs) : '']]),
-    facts('Cost of recording', ledgerFacts(profile.ledger)),
-    grid('Records', ['Type', 'Count'], profile.records.map(([type, count]) => [type, formatCount(count)])),
-    facts('Page', [
-      ['Call tree', `${formatCount(profile.nodes.parent.length)} nodes, ${formatCount(profile.rows.node.length)} rows`],
-      ['Complete', boundWarnings(profile).join(' ') || 'yes: nothing was left out'],
-      ['Written by', profile.generator],
-    ]),
-  ].filter((card) => card !== null));
+/** Fills the title: the command, or the page's own title where there is none or there are two sides.
+ *  @param {Profile} profile */
+export function renderTitle({ recording, title, compare }) {
+  const command = compare ? '' : shellLine(recording.cmdline);
+  byId('title').textContent = command === '' ? title : command;
+  byId('title').title = command;
+  byId('subtitle').textContent = [recording.hostname, recording.osRelease, recording.arch].filter((text) => text !== '').join(' · ');
 }

@@ -10,6 +10,8 @@ import { context2d, el } from './dom.js';
 import { packColour } from './colors.js';
 import { PixelRows } from './pixelrows.js';
 
+/** @import { FlameData, FlameEvents, TimeRange } from './types.d.ts' */
+
 const ROW_PX = 19;
 const FONT = '12px ui-monospace, "SF Mono", "Cascadia Mono", "DejaVu Sans Mono", Menlo, Consolas, monospace';
 const PADDING_PX = 5;
@@ -22,13 +24,22 @@ const ZOOM_MS = 160;
 /** Rows kept in view around the zoomed node. */
 const CONTEXT_ROWS = 4;
 
+/** A frame that is drawn by itself, and its name.
+ *  @typedef {{ node: number, left: number, right: number, row: number }} WideFrame
+ *  @typedef {{ node: number, left: number, width: number, top: number, colour: string, inlined: boolean }} Label */
+
 export class FlameGraph {
   width = 0;
   height = 0;
   viewHeight = 0;
+  /** @type {FlameData | null} */
+  data = null;
+  /** @type {{ from: TimeRange, to: TimeRange, start: number }} The way to the range of weights in view. */
+  motion = { from: [0, 0], to: [0, 0], start: 0 };
 
-  /** `scroller` is the element that scrolls; `on` has zoom(node), hover(node, event), menu(node,
-   *  x, y), current(node), open(node), key(event); and pick(node), where a click does not zoom. */
+  /** `scroller` is the element that scrolls.
+   *  @param {HTMLElement} scroller
+   *  @param {FlameEvents} on */
   constructor(scroller, on) {
     this.scroller = scroller;
     this.on = on;
@@ -40,10 +51,9 @@ export class FlameGraph {
     this.context = context2d(this.canvas);
     this.narrow = new PixelRows();
     /** Colours of CSS as pixels have them. */
-    this.packedColours = new Map();
+    this.packedColours = /** @type {Map<string, number>} */ (new Map());
     /** Colours of keys in the picture that is painted. */
-    this.keyStyles = new Map();
-    this.data = null;
+    this.keyStyles = /** @type {Map<number, { colour: number, match: boolean }>} */ (new Map());
     this.hovered = -1;
     this.current = -1;
     this.frame = 0;
@@ -56,6 +66,7 @@ export class FlameGraph {
       this.#hover(-1, null);
       this.repaint();
     }, { passive: true });
+    /** @param {MouseEvent} event */
     const at = (event) => this.#nodeUnder(event);
     this.canvas.addEventListener('pointermove', (event) => this.#hover(at(event), event));
     this.canvas.addEventListener('pointerleave', () => this.#hover(-1, null));
@@ -78,11 +89,17 @@ export class FlameGraph {
     this.scroller.addEventListener('keydown', (event) => this.#key(event));
   }
 
-  /** Shows a graph. `data` has graph, layout, weight, zoom (node), up (roots at the bottom), paint
-   *  (theme), fill(key), name(node), match(key) or null, muted(key), base (rows at the root that are
-   *  left out), nothing (said where no row is left). Some graphs have fillNode(node) in place of fill, hatched(node),
-   *  outlined(key); `window` in place of the zoomed node's range; over(context, width, height), which draws on top.
-   *  `chosen(key)` outlines frames that are wide enough. */
+  /** The drawn graph; there is none before the first `show`.
+   *  @returns {FlameData} */
+  get shown() {
+    if (this.data === null) {
+      throw new Error('no flame graph is shown');
+    }
+    return this.data;
+  }
+
+  /** @param {FlameData} data
+   *  @param {{ animate?: boolean }} [options] */
   show(data, { animate = false } = {}) {
     const same = this.data !== null && this.data.graph === data.graph;
     const before = this.data === null ? null : this.#range();
@@ -108,12 +125,14 @@ export class FlameGraph {
     }
   }
 
+  /** @returns {TimeRange} */
   #target() {
-    const { layout, weight, zoom, window: shown } = this.data;
+    const { layout, weight, zoom, window: shown } = this.shown;
     return shown ?? [layout.x[zoom], layout.x[zoom] + weight[zoom]];
   }
 
-  /** The range of weights in view at this moment. */
+  /** The range of weights in view at this moment.
+   *  @returns {TimeRange} */
   #range() {
     const { from, to, start } = this.motion;
     const t = Math.min(1, (performance.now() - start) / ZOOM_MS);
@@ -123,7 +142,7 @@ export class FlameGraph {
 
   /** The last row that the zoomed subtree reaches. */
   #rows() {
-    const { graph, layout, zoom } = this.data;
+    const { graph, layout, zoom } = this.shown;
     return Math.min(rowCount(layout), graph.depth[zoom] + layout.height[zoom] + 1);
   }
 
@@ -134,7 +153,7 @@ export class FlameGraph {
     }
     this.width = this.scroller.clientWidth;
     this.viewHeight = this.scroller.clientHeight;
-    this.height = Math.max(this.viewHeight, (this.#rows() - this.data.base) * ROW_PX);
+    this.height = Math.max(this.viewHeight, (this.#rows() - this.shown.base) * ROW_PX);
     this.spacer.style.height = `${this.height}px`;
     const ratio = window.devicePixelRatio || 1;
     const [w, h] = [Math.round(this.width * ratio), Math.round(this.viewHeight * ratio)];
@@ -150,17 +169,19 @@ export class FlameGraph {
     return false;
   }
 
+  /** @param {number} row */
   #rowTop(row) {
-    const shown = row - this.data.base;
-    return this.data.up ? this.height - (shown + 1) * ROW_PX : shown * ROW_PX;
+    const shown = row - this.shown.base;
+    return this.shown.up ? this.height - (shown + 1) * ROW_PX : shown * ROW_PX;
   }
 
   #scrollToZoom() {
-    const row = Math.max(this.data.base, this.data.graph.depth[this.data.zoom] - CONTEXT_ROWS);
+    const row = Math.max(this.shown.base, this.shown.graph.depth[this.shown.zoom] - CONTEXT_ROWS);
     const top = this.#rowTop(row);
-    this.scroller.scrollTop = this.data.up ? top + ROW_PX - this.viewHeight : top;
+    this.scroller.scrollTop = this.shown.up ? top + ROW_PX - this.viewHeight : top;
   }
 
+  /** @param {number} row */
   #scrollInto(row) {
     const top = this.#rowTop(row);
     if (top < this.scroller.scrollTop) {
@@ -187,27 +208,31 @@ export class FlameGraph {
     const { context } = this;
     const ratio = window.devicePixelRatio || 1;
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    context.fillStyle = this.data.paint.gap;
+    context.fillStyle = this.shown.paint.gap;
     context.fillRect(0, 0, this.width, this.viewHeight);
     const [from, to] = this.#range();
     const scale = to > from ? this.width / (to - from) : 0;
+    /** @param {number} row */
     const topOf = (row) => this.#rowTop(row) - this.scroller.scrollTop;
+    /** @type {number[]} */
     const inView = [];
-    for (let row = this.data.base; row < this.#rows(); row++) {
+    for (let row = this.shown.base; row < this.#rows(); row++) {
       if (topOf(row) < this.viewHeight && topOf(row) + ROW_PX > 0 && scale > 0) {
         inView.push(row);
       }
     }
+    /** @type {WideFrame[]} */
     const wide = [];
     this.keyStyles.clear();
-    this.narrow.begin(this.canvas.width, inView.length, this.#packed(this.data.paint.gap));
+    this.narrow.begin(this.canvas.width, inView.length, this.#packed(this.shown.paint.gap));
     inView.forEach((row, line) => this.#paintRow(row, line, from, to, scale, wide));
     this.narrow.draw(context, (line) => Math.round(topOf(inView[line]) * ratio), Math.round((ROW_PX - 1) * ratio));
+    /** @type {Label[]} */
     const labels = [];
     wide.forEach(({ node, left, right, row }) => this.#paintFrame(node, left, right, topOf(row), labels));
     this.#paintLabels(labels);
-    this.data.over?.(context, this.width, this.viewHeight);
-    if (this.#rows() <= this.data.base) {
+    this.shown.over?.(context, this.width, this.viewHeight);
+    if (this.#rows() <= this.shown.base) {
       this.#paintNothing();
     }
     this.#placeOutlines();
@@ -216,9 +241,15 @@ export class FlameGraph {
     }
   }
 
-  /** Narrow frames become pixels; the others are added to `wide`. */
+  /** Narrow frames become pixels; the others are added to `wide`.
+   *  @param {number} row
+   *  @param {number} line
+   *  @param {number} from
+   *  @param {number} to
+   *  @param {number} scale
+   *  @param {WideFrame[]} wide */
   #paintRow(row, line, from, to, scale, wide) {
-    const { layout, weight } = this.data;
+    const { layout, weight } = this.shown;
     const end = layout.rowStart[row + 1];
     for (let at = findInRow(layout, row, from); at < end; at++) {
       const node = layout.order[at];
@@ -235,13 +266,19 @@ export class FlameGraph {
     }
   }
 
-  /** True where a frame is hatched or outlined. */
+  /** True where a frame is hatched or outlined.
+   *  @param {number} node
+   *  @param {number} width */
   #hasMarks(node, width) {
-    const { graph, hatched, outlined } = this.data;
+    const { graph, hatched, outlined } = this.shown;
     const key = graph.key[node];
     return key >= 0 && ((width > 2 && hatched?.(node)) || outlined?.(key));
   }
 
+  /** @param {number} line
+   *  @param {number} node
+   *  @param {number} left
+   *  @param {number} right */
   #addNarrow(line, node, left, right) {
     const ratio = this.canvas.width / this.width;
     const { colour, match } = this.#narrowStyle(node);
@@ -254,9 +291,10 @@ export class FlameGraph {
     }
   }
 
-  /** Colour of a narrow frame; in most graphs frames of one key have one colour, which is looked up once a picture. */
+  /** Colour of a narrow frame; in most graphs frames of one key have one colour, which is looked up once a picture.
+   *  @param {number} node */
   #narrowStyle(node) {
-    const key = this.data.fillNode === undefined ? this.data.graph.key[node] : -1;
+    const key = this.shown.fillNode === undefined ? this.shown.graph.key[node] : -1;
     let style = key < 0 ? undefined : this.keyStyles.get(key);
     if (style === undefined) {
       const { fill, match } = this.#style(node);
@@ -266,6 +304,7 @@ export class FlameGraph {
     return style;
   }
 
+  /** @param {string} css */
   #packed(css) {
     let colour = this.packedColours.get(css);
     if (colour === undefined) {
@@ -275,8 +314,9 @@ export class FlameGraph {
     return colour;
   }
 
+  /** @param {number} node */
   #style(node) {
-    const { graph, paint, fill, fillNode, match, muted } = this.data;
+    const { graph, paint, fill, fillNode, match, muted } = this.shown;
     const key = graph.key[node];
     if (match !== null && key >= 0 && match(key)) {
       return { fill: paint.match, text: paint.text, match: true };
@@ -289,9 +329,14 @@ export class FlameGraph {
       : { fill: fillNode === undefined ? fill(key) : fillNode(node), text: paint.text, match: false };
   }
 
+  /** @param {number} node
+   *  @param {number} left
+   *  @param {number} right
+   *  @param {number} top
+   *  @param {Label[]} labels */
   #paintFrame(node, left, right, top, labels) {
     const { context } = this;
-    const { graph, paint, zoom } = this.data;
+    const { graph, paint, zoom } = this.shown;
     const width = right - left;
     const style = this.#style(node);
     // Callers of the zoomed node are context, not part of the picture.
@@ -315,10 +360,14 @@ export class FlameGraph {
     }
   }
 
-  /** Hatches a frame, and outlines it, where the data ask for that. */
+  /** Hatches a frame, and outlines it, where the data ask for that.
+   *  @param {number} node
+   *  @param {number} left
+   *  @param {number} width
+   *  @param {number} top */
   #paintMarks(node, left, width, top) {
     const { context } = this;
-    const { graph, paint, hatched, outlined, chosen } = this.data;
+    const { graph, paint, hatched, outlined, chosen } = this.shown;
     const isWide = width > 2;
     if (hatched?.(node) && graph.key[node] >= 0 && isWide) {
       context.save();
@@ -344,6 +393,7 @@ export class FlameGraph {
     }
   }
 
+  /** @param {Label[]} labels */
   #paintLabels(labels) {
     const { context } = this;
     context.textBaseline = 'middle';
@@ -353,7 +403,7 @@ export class FlameGraph {
       for (const label of labels) {
         if (label.inlined === inlined) {
           const space = label.width - 2 * PADDING_PX;
-          const text = shortenName(this.data.name(label.node), Math.floor(space / charPx));
+          const text = shortenName(this.shown.name(label.node), Math.floor(space / charPx));
           context.fillStyle = label.colour;
           // The last argument squeezes a character that is wider than usual.
           context.fillText(text, label.left + PADDING_PX, label.top + ROW_PX / 2 - 0.5, Math.max(1, space + 1));
@@ -365,9 +415,9 @@ export class FlameGraph {
   #paintNothing() {
     const { context } = this;
     context.font = FONT;
-    context.fillStyle = this.data.paint.fadedText;
+    context.fillStyle = this.shown.paint.fadedText;
     context.textAlign = 'center';
-    context.fillText(this.data.nothing, this.width / 2, this.viewHeight / 2);
+    context.fillText(this.shown.nothing, this.width / 2, this.viewHeight / 2);
     context.textAlign = 'start';
   }
 
@@ -378,10 +428,13 @@ export class FlameGraph {
     this.#placeOutline(this.currentOutline, this.current);
   }
 
+  /** @param {HTMLElement} outline
+   *  @param {number} node */
   #placeOutline(outline, node) {
-    const shown = node >= 0 && this.data.graph.depth[node] >= this.data.base;
+    const shown = node >= 0 && this.shown.graph.depth[node] >= this.shown.base;
     const [from, to] = this.#range();
-    const { graph, layout, weight } = this.data;
+    const { graph, layout, weight } = this.shown;
+    /** @param {number} x */
     const place = (x) => Math.min(this.width, Math.max(0, ((x - from) / (to - from)) * this.width));
     const [left, right] = shown ? [place(layout.x[node]), place(layout.x[node] + weight[node])] : [0, 0];
     outline.hidden = right <= left;
@@ -393,18 +446,21 @@ export class FlameGraph {
     }
   }
 
+  /** @param {MouseEvent} event */
   #nodeUnder(event) {
     if (this.data === null) {
       return -1;
     }
     const box = this.canvas.getBoundingClientRect();
     const y = event.clientY - box.top + this.scroller.scrollTop;
-    const row = Math.floor((this.data.up ? this.height - y : y) / ROW_PX) + this.data.base;
+    const row = Math.floor((this.shown.up ? this.height - y : y) / ROW_PX) + this.shown.base;
     const [from, to] = this.#target();
     const x = from + ((event.clientX - box.left) / this.width) * (to - from);
-    return row < this.#rows() ? nodeAt(this.data.layout, this.data.weight, row, x) : -1;
+    return row < this.#rows() ? nodeAt(this.shown.layout, this.shown.weight, row, x) : -1;
   }
 
+  /** @param {number} node
+   *  @param {PointerEvent | null} event */
   #hover(node, event) {
     if (node !== this.hovered) {
       this.hovered = node;
@@ -414,26 +470,30 @@ export class FlameGraph {
     this.on.hover(node, event);
   }
 
-  /** Puts the keyboard's mark on a node. */
+  /** Puts the keyboard's mark on a node.
+   *  @param {number} node */
   setCurrent(node) {
     this.current = node;
-    this.#scrollInto(this.data.graph.depth[node]);
+    this.#scrollInto(this.shown.graph.depth[node]);
     this.on.current(node);
     this.#placeOutline(this.currentOutline, node);
   }
 
-  /** Where a node stands on the screen, for a menu opened by key. */
+  /** The place of a node on the screen, for a menu opened by key.
+   *  @param {number} node
+   *  @returns {[number, number]} */
   place(node) {
     const box = this.canvas.getBoundingClientRect();
     const [from, to] = this.#target();
-    const x = ((this.data.layout.x[node] - from) / (to - from)) * this.width;
-    const y = this.#rowTop(this.data.graph.depth[node]) - this.scroller.scrollTop + ROW_PX;
+    const x = ((this.shown.layout.x[node] - from) / (to - from)) * this.width;
+    const y = this.#rowTop(this.shown.graph.depth[node]) - this.scroller.scrollTop + ROW_PX;
     return [box.left + Math.min(Math.max(0, x), this.width - 40), box.top + y];
   }
 
-  /** Where an arrow key begins: at `node`, or where that is no row, at the heaviest in view of the first one. */
+  /** Where an arrow key begins: at `node`, or where that is no row, at the heaviest in view of the first one.
+   *  @param {number} node */
   #first(node) {
-    const { graph, layout, weight, base, window: shown } = this.data;
+    const { graph, layout, weight, base, window: shown } = this.shown;
     let first = node;
     while (first >= 0 && graph.depth[first] < base) {
       first = heaviestChild(graph, layout, weight, first, shown);
@@ -441,11 +501,13 @@ export class FlameGraph {
     return Math.max(node, first);
   }
 
-  /** The node that an arrow key leads to from `node`, or -1. */
+  /** The node that an arrow key leads to from `node`, or -1.
+   *  @param {string} key
+   *  @param {number} node */
   #step(key, node) {
-    const { graph, layout, weight, up, base } = this.data;
+    const { graph, layout, weight, up, base } = this.shown;
     switch (key) {
-      case up ? 'ArrowUp' : 'ArrowDown': return heaviestChild(graph, layout, weight, node, this.data.window);
+      case up ? 'ArrowUp' : 'ArrowDown': return heaviestChild(graph, layout, weight, node, this.shown.window);
       case up ? 'ArrowDown' : 'ArrowUp': return graph.depth[node] > base ? graph.parent[node] : -1;
       case 'ArrowLeft': return this.#inView(neighbour(graph, layout, node, -1));
       case 'ArrowRight': return this.#inView(neighbour(graph, layout, node, 1));
@@ -453,17 +515,19 @@ export class FlameGraph {
     }
   }
 
+  /** @param {number} node */
   #inView(node) {
     const [from, to] = this.#target();
-    const { layout, weight } = this.data;
+    const { layout, weight } = this.shown;
     return node >= 0 && layout.x[node] < to && layout.x[node] + weight[node] > from ? node : -1;
   }
 
+  /** @param {KeyboardEvent} event */
   #key(event) {
     if (this.data === null || event.ctrlKey || event.metaKey || event.altKey) {
       return;
     }
-    const node = this.current >= 0 ? this.current : this.data.zoom;
+    const node = this.current >= 0 ? this.current : this.shown.zoom;
     if (event.key.startsWith('Arrow')) {
       event.preventDefault();
       const next = this.current < 0 ? this.#first(node) : this.#step(event.key, node);

@@ -86,7 +86,7 @@ export function formatHalf(half) {
   return `±${points < 0.01 ? '<0.01' : points.toFixed(points < 1 ? 2 : 1)}`;
 }
 
-/** True for the event of CPU time and waits that the page itself makes (crates/whit-page/src/wall.rs).
+/** True for the event of CPU time and waits that the page itself makes (crates/read/whit-page/src/wall.rs).
  *  @param {string} eventName */
 export function isWallEvent(eventName) {
   return eventName.startsWith('wall-clock: ');

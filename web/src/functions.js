@@ -55,6 +55,7 @@ export function calleesGraph(tree, weights, fn, functionCount) {
   }
   const [parent, key, depth] = [[-1], [fn * 2], [0]];
   const [selfSamples, selfPeriod] = [[0], [0]];
+  /** @type {Map<number, number>} */
   const known = new Map();
   for (let node = 1; node < tree.count; node++) {
     const above = mapped[tree.parent[node]];

@@ -1,9 +1,10 @@
 // The things that a graph can have at its root, and a strip of time can stack: processes, commands,
 // threads, cgroups, CPUs.
 
-/** @import { Profile, Rows } from './types.d.ts' */
+/** @import { GroupingId, Profile, Rows } from './types.d.ts' */
 
-/** Groupings of rows, with the name of one group. */
+/** Groupings of rows, with the name of one group.
+ *  @type {readonly { id: GroupingId, label: string }[]} */
 export const GROUPINGS = [
   { id: 'process', label: 'process' },
   { id: 'command', label: 'command' },
@@ -12,8 +13,10 @@ export const GROUPINGS = [
   { id: 'cpu', label: 'CPU' },
 ];
 
-/** Number and name of each process: its main thread names it, else its first thread. */
+/** Number and name of each process: its main thread names it, else its first thread.
+ *  @param {Profile} profile */
 function processNames({ threads, comms }) {
+  /** @type {Map<number, string>} */
   const names = new Map();
   for (const { pid, tid, comm } of threads) {
     if (!names.has(pid) || tid === pid) {
@@ -23,37 +26,51 @@ function processNames({ threads, comms }) {
   return names;
 }
 
+/** @param {Profile} profile
+ *  @param {{ tid: number, comm: number }} thread */
 const threadName = (profile, { tid, comm }) => (
   tid < 0 ? profile.comms[comm] : `${profile.comms[comm]} (${tid})`);
+
+/** The group of a row and its name, for each kind of groups.
+ *  @param {Profile} profile
+ *  @param {Rows} rows
+ *  @returns {Record<string, { idOf: (row: number) => number | string, nameOf: (row: number) => string }>} */
+function groupings(profile, { thread, comm, cgroup, cpu }) {
+  const { threads, comms, cgroups } = profile;
+  const processes = processNames(profile);
+  /** @param {number} row */
+  const cpuOf = (row) => cpu?.[row] ?? 0;
+  return {
+    none: { idOf: () => 0, nameOf: () => '' },
+    process: { idOf: (row) => threads[thread[row]].pid, nameOf: (row) => processes.get(threads[thread[row]].pid) ?? '' },
+    command: { idOf: (row) => comms[comm[row]], nameOf: (row) => comms[comm[row]] },
+    thread: { idOf: (row) => thread[row], nameOf: (row) => threadName(profile, threads[thread[row]]) },
+    cgroup: { idOf: (row) => cgroup[row], nameOf: (row) => (cgroup[row] === 0 ? '(no cgroup)' : cgroups[cgroup[row] - 1]) },
+    cpu: { idOf: cpuOf, nameOf: (row) => (cpuOf(row) === 0 ? '(CPU not recorded)' : `CPU ${cpuOf(row) - 1}`) },
+  };
+}
 
 /** The group of each row, and the groups' names. Groups that are unlike but have one name stay apart.
  *  @param {Profile} profile
  *  @param {Rows} rows
- *  @param {string} by
- *  @returns {{ groupOf: Int32Array, names: string[], ids: any[] }} */
+ *  @param {string} by */
 export function groupRows(profile, rows, by) {
-  const { threads, comms, cgroups } = profile;
-  const processes = by === 'process' ? processNames(profile) : null;
-  const [idOf, nameOf] = {
-    none: [() => 0, () => ''],
-    process: [(row) => threads[rows.thread[row]].pid, (pid) => processes?.get(pid)],
-    command: [(row) => comms[rows.comm[row]], (name) => name],
-    thread: [(row) => rows.thread[row], (thread) => threadName(profile, threads[thread])],
-    cgroup: [(row) => rows.cgroup[row], (cgroup) => (cgroup === 0 ? '(no cgroup)' : cgroups[cgroup - 1])],
-    cpu: [(row) => rows.cpu?.[row] ?? 0, (cpu) => (cpu === 0 ? '(CPU not recorded)' : `CPU ${cpu - 1}`)],
-  }[by];
+  const { idOf, nameOf } = groupings(profile, rows)[by];
+  /** @type {Map<number | string, number>} */
   const numbers = new Map();
+  /** @type {string[]} */
+  const names = [];
   const groupOf = new Int32Array(rows.node.length);
   for (let row = 0; row < groupOf.length; row++) {
     const id = idOf(row);
     let number = numbers.get(id);
     if (number === undefined) {
-      number = numbers.size;
+      number = names.push(nameOf(row)) - 1;
       numbers.set(id, number);
     }
     groupOf[row] = number;
   }
-  return { groupOf, names: [...numbers.keys()].map(nameOf), ids: [...numbers.keys()] };
+  return { groupOf, names };
 }
 
 /** The groupings that tell anything apart in this profile.

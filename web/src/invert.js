@@ -7,7 +7,7 @@
 
 import { ALL } from './tree.js';
 
-/** @import { Graph, Tree, Weights } from './types.d.ts' */
+/** @import { Graph, StackPart, Tree, Weights } from './types.d.ts' */
 
 /** Nodes that an inverted graph has at most. */
 export const MAX_INVERTED_NODES = 400_000;
@@ -15,8 +15,10 @@ export const MAX_INVERTED_NODES = 400_000;
 /** Nodes below this share of the zoomed node are not parted: a quarter of a pixel at 4096. */
 const SMALLEST_SHARE = 1 / 16384;
 
+/** An array that grows.
+ *  @template {Int32Array | Float64Array} N */
 class Growing {
-  /** @param {any} Type */
+  /** @param {new (count: number) => N} Type */
   constructor(Type) {
     this.Type = Type;
     this.array = new Type(1024);
@@ -46,12 +48,16 @@ class Stacks {
     this.samples = Float64Array.from(samples);
     this.period = Float64Array.from(period);
     this.scratch = [new Int32Array(cursors.length), new Float64Array(cursors.length), new Float64Array(cursors.length)];
+    /** @type {Map<number, number>} */
     this.slotOf = new Map();
   }
 
   /** Parts the stacks [from, to) by the key of their next frame and moves each one frame on.
    *  Returns the parts {key, from, to, samples, period}; stacks that have no further frame are
-   *  left in front, outside of all parts. */
+   *  left in front, outside of all parts.
+   *  @param {number} from
+   *  @param {number} to
+   *  @returns {StackPart[]} */
   part(from, to) {
     const { tree, cursor, samples, period, slotOf } = this;
     if (to - from === 1) {
@@ -87,7 +93,9 @@ class Stacks {
     return parts;
   }
 
-  /** A stack alone has nothing to part with. */
+  /** A stack alone has nothing to part with.
+   *  @param {number} at
+   *  @returns {StackPart[]} */
   #step(at) {
     const node = this.cursor[at];
     if (node <= 0) {
@@ -97,12 +105,15 @@ class Stacks {
     return [{ key: this.tree.key[node], from: at, to: at + 1, samples: this.samples[at], period: this.period[at] }];
   }
 
+  /** @param {number} from
+   *  @param {number} to
+   *  @param {StackPart[]} parts */
   #distribute(from, to, parts) {
     const { tree, cursor, samples, period, slotOf, scratch } = this;
     let front = from;
     for (let i = from; i < to; i++) {
       const ended = cursor[i] <= 0;
-      const place = ended ? front++ : parts[slotOf.get(tree.key[cursor[i]])].to++;
+      const place = ended ? front++ : parts[/** @type {number} */ (slotOf.get(tree.key[cursor[i]]))].to++;
       scratch[0][place] = ended ? cursor[i] : tree.parent[cursor[i]];
       scratch[1][place] = samples[i];
       scratch[2][place] = period[i];
@@ -134,7 +145,7 @@ class Inversion {
   }
 
   /** @param {number} parent
-   *  @param {any} part */
+   *  @param {StackPart} part */
   add(parent, part) {
     const node = this.count++;
     const depth = parent < 0 ? 0 : this.depth.array[parent] + 1;
@@ -179,8 +190,9 @@ class Inversion {
   }
 
   graph() {
-    /** @param {Growing} growing */
-    const of = (growing) => growing.array.slice(0, this.count);
+    /** @template {Int32Array | Float64Array} N
+     *  @param {Growing<N>} growing */
+    const of = (growing) => /** @type {N} */ (growing.array.slice(0, this.count));
     return {
       count: this.count,
       parent: of(this.parent),
@@ -196,9 +208,17 @@ class Inversion {
   }
 }
 
+/** @param {Tree} tree
+ *  @param {number[]} starts
+ *  @param {(node: number) => number} cursorOf
+ *  @param {Float64Array} samples
+ *  @param {Float64Array} period
+ *  @param {{ path: readonly number[], byPeriod: boolean, rootKey: number }} options */
 function invert(tree, starts, cursorOf, samples, period, options) {
+  /** @param {Float64Array} weights */
   const weigh = (weights) => starts.map((node) => weights[node]);
   const stacks = new Stacks(tree, starts.map(cursorOf), weigh(samples), weigh(period));
+  /** @param {Float64Array} weights */
   const sum = (weights) => weights.reduce((a, b) => a + b, 0);
   const inversion = new Inversion(stacks, options);
   inversion.add(-1, {
@@ -212,6 +232,8 @@ function invert(tree, starts, cursorOf, samples, period, options) {
   return inversion.graph();
 }
 
+/** @param {number} count
+ *  @param {(node: number) => boolean} test */
 function nodesWhere(count, test) {
   const nodes = [];
   for (let node = 0; node < count; node++) {
@@ -226,6 +248,7 @@ function nodesWhere(count, test) {
  * size, else samples.
  *  @param {Tree} tree
  *  @param {Weights} weights
+ *  @param {{ path?: readonly number[], byPeriod?: boolean }} [options]
  *  @returns {Graph} */
 export function bottomUpGraph(tree, weights, { path = [], byPeriod = true } = {}) {
   const starts = nodesWhere(tree.count, (n) => weights.selfSamples[n] > 0 || weights.selfPeriod[n] > 0);
@@ -237,6 +260,7 @@ export function bottomUpGraph(tree, weights, { path = [], byPeriod = true } = {}
  *  @param {Tree} tree
  *  @param {Weights} weights
  *  @param {number} fn
+ *  @param {{ path?: readonly number[], byPeriod?: boolean }} [options]
  *  @returns {Graph} */
 export function callersGraph(tree, weights, fn, { path = [], byPeriod = true } = {}) {
   const starts = outermostNodes(tree, weights, fn);

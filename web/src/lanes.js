@@ -7,14 +7,15 @@ import { ACTIVITIES, spanAt, wokenAt } from './switches.js';
 import { functionOf, rowFilter } from './tree.js';
 import { waitPart } from './waittree.js';
 
-/** @import { ChartGraph, Lane, LaneEntries, LaneSamples, LaneSlices, Rows, Slices, TimeRange, TimelineData } from './types.d.ts' */
+/** @import { Model } from './model.js' */
+/** @import { ChartGraph, Lane, LaneEntries, LaneSamples, LaneSlices, Moments, Rows, Slices, TimeRange, TimelineData } from './types.d.ts' */
 
 const RUN_QUEUE_FRAME = '[run queue]';
 /** Activities in which a thread has a CPU, wholly or in parts. */
 const ON_CPU = new Set(ACTIVITIES.flatMap(({ id }, index) => (id === 'running' || id === 'mixed' ? [index] : [])));
 
 /** 1 for rows of waits.
- *  @param {any} model
+ *  @param {Model} model
  *  @param {Rows} rows
  *  @returns {Uint8Array} */
 function waitRows(model, rows) {
@@ -26,23 +27,24 @@ function waitRows(model, rows) {
 }
 
 /** Threads and CPUs with samples of the selection over all of the time, the heaviest first, and CPUs by number.
- *  @param {any} model
+ *  @param {Model} model
  *  @returns {{ threads: Lane[], cpus: Lane[] }} */
 export function lanesOf(model) {
-  const { profile, selection, allRows: rows, allMoments: moments } = model;
+  const { profile, selection, allRows: rows } = model;
+  const moments = model.timed();
   const weight = model.byPeriod ? rows.period : rows.samples;
   const selected = rowFilter(rows, selection);
   const isWait = waitRows(model, rows);
   const shown = Uint8Array.from(rows.node, (_, row) => (selected(row) && isWait[row] === 0 ? 1 : 0));
   const byThread = new Float64Array(profile.threads.length);
   const waits = new Uint8Array(profile.threads.length);
-  rows.node.forEach((/** @type {number} */ _, /** @type {number} */ row) => {
+  rows.node.forEach((_, row) => {
     byThread[rows.thread[row]] += shown[row] === 1 ? weight[row] : 0;
     waits[rows.thread[row]] |= isWait[row] === 1 && selected(row) ? 1 : 0;
   });
   /** @type {Map<string, Lane>} */
   const threads = new Map();
-  profile.threads.forEach((/** @type {any} */ { pid, tid, comm }, /** @type {number} */ thread) => {
+  profile.threads.forEach(({ pid, tid, comm }, thread) => {
     if (byThread[thread] === 0 && waits[thread] === 0) {
       return;
     }
@@ -58,7 +60,7 @@ export function lanesOf(model) {
   };
 }
 
-/** @param {any} moments
+/** @param {Moments} moments
  *  @param {Uint8Array} shown
  *  @param {Float64Array} weight
  *  @returns {Lane[]} */
@@ -90,7 +92,7 @@ export function timelineLanes(timeline) {
 }
 
 /** Waits of a lane as slices: each stands on the call stack at which the thread left its CPU.
- *  @param {any} model
+ *  @param {Model} model
  *  @param {Lane} lane
  *  @param {TimelineData} timeline
  *  @param {number} place
@@ -100,9 +102,10 @@ function waitSlices(model, lane, timeline, place, beginNs) {
   const { tree, allRows: rows, profile } = model;
   const own = new Set(lane.threads);
   // The rows of the thread's waits, by node of the profile, and those of waking by the stack that they stand on.
+  /** @type {[Map<number, number>, Map<number, number>]} */
   const [byNode, ready] = [new Map(), new Map()];
   const selected = rowFilter(rows, model.selection);
-  rows.node.forEach((/** @type {number} */ node, /** @type {number} */ row) => {
+  rows.node.forEach((node, row) => {
     if (node >= 0 && own.has(rows.thread[row]) && selected(row) && tree.rowNode[row] >= 0) {
       byNode.set(node, row);
       const fn = profile.frames.function[profile.nodes.frame[node]];
@@ -159,12 +162,13 @@ function exactSamples({ timeNs, row, samples, period }, shown, rowNode, rowThrea
 }
 
 /** The slices of a lane over all of the time; `exact` has the samples of a range in place of the moments.
- *  @param {any} model
+ *  @param {Model} model
  *  @param {Lane} lane
  *  @param {{ timeline: TimelineData | null, places: Map<string, number>, exact?: LaneEntries | null }} from
  *  @returns {LaneSlices} */
 export function laneSlices(model, lane, { timeline, places, exact = null }) {
-  const { allRows: rows, allMoments: moments, tree, selection, profile } = model;
+  const { allRows: rows, tree, selection, profile } = model;
+  const moments = model.timed();
   const selected = rowFilter(rows, selection);
   const isWait = waitRows(model, rows);
   const own = new Set(lane.threads);
@@ -195,13 +199,13 @@ export function laneSlices(model, lane, { timeline, places, exact = null }) {
 }
 
 /** The boxes of a lane over all of the time, or in a range of it.
- *  @param {any} model
+ *  @param {Model} model
  *  @param {LaneSlices} lane
  *  @param {TimeRange | null} range
  *  @returns {ChartGraph & { distanceNs: number }} */
-export function laneChart({ tree, allMoments }, { slices, distanceNs }, range) {
+export function laneChart(model, { slices, distanceNs }, range) {
   const shown = range === null ? slices : withinRange(slices, range);
-  return { ...chartGraph(tree, shown, allMoments.spanNs + 1), distanceNs };
+  return { ...chartGraph(model.tree, shown, model.timed().spanNs + 1), distanceNs };
 }
 
 /** When a thread had its CPU around a moment that is known to a bucket, in the time of the strip; null where that is not
@@ -237,7 +241,7 @@ function withinRange({ from, to, node, samples, period }, range) {
 }
 
 /** Frames of code and of waits at the root of each box that are groups: a lane of one thread needs no row for them.
- *  @param {any} model
+ *  @param {Model} model
  *  @param {ChartGraph} chart */
 export function rowsOfGroups(model, { graph, layout }) {
   const row = layout.order.subarray(layout.rowStart[1] ?? 0, layout.rowStart[2] ?? 0);

@@ -5,25 +5,25 @@ import { formatCount, formatDuration, plural } from './format.js';
 import { RowList } from './rowlist.js';
 import { MAX_LONGEST, longestWaits } from './switches.js';
 
-/** @import { TimelineData } from './types.d.ts' */
+/** @import { TimelineData, TimeRange } from './types.d.ts' */
 
 const WAIT_COLUMNS = [['Began', 'time'], ['Lasted', 'time'], ['Thread', 'thread'], ['Kind', 'kind'], ['Call chain', 'chain'], ['Woken by', 'waker']];
 
 /** The waker of a wait, in words.
  *  @param {TimelineData} timeline
  *  @param {number} span */
-export function wakerName({ wakers, waker }, span) {
+function wakerName({ wakers, waker }, span) {
   return waker[span] > 0 ? wakers.names[wakers.name[waker[span] - 1]] : '';
 }
 
 export class LongestWaits {
-  /** `on` has choose(span) and range(from, to).
-   *  @param {HTMLElement} container
+  /** @param {HTMLElement} container
    *  @param {TimelineData} timeline
-   *  @param {any} on */
+   *  @param {{ choose: (span: number) => void, range: (from: number, to: number) => void }} on */
   constructor(container, timeline, on) {
     this.timeline = timeline;
     this.on = on;
+    /** @type {number[]} Spans. */
     this.waits = [];
     const head = WAIT_COLUMNS.map(([label, kind]) => el('span', { role: 'columnheader', class: `wait-${kind}` }, label));
     this.list = new RowList(container, 'Longest waits', {
@@ -32,7 +32,10 @@ export class LongestWaits {
     }, head);
   }
 
-  /** Shows those of `threads` within a range, without classes with these numbers. */
+  /** Shows those of `threads` within a range, without classes with these numbers.
+   *  @param {Uint8Array} threads
+   *  @param {TimeRange} range
+   *  @param {ReadonlySet<number>} hidden */
   show(threads, range, hidden) {
     const { waits, count } = longestWaits(this.timeline, threads, range, { hidden });
     if (waits.join() !== this.waits.join()) {
@@ -47,7 +50,8 @@ export class LongestWaits {
     byId('longest-count').textContent = `${plural(waits.length, 'wait')}${more}${joined}`;
   }
 
-  /** The row of a wait becomes the current one. */
+  /** The row of a wait becomes the current one.
+   *  @param {number} span */
   mark(span) {
     this.list.current = this.waits.indexOf(span);
     if (this.list.current >= 0) {
@@ -57,8 +61,11 @@ export class LongestWaits {
     }
   }
 
+  /** @param {number} span */
   #row(span) {
     const { timeline } = this;
+    /** @param {string} kind
+     *  @param {string} text */
     const cell = (kind, text, title = text) => el('span', { role: 'gridcell', class: `wait-${kind}`, title }, text);
     const reason = timeline.reason[span];
     const [chain, whole] = reason > 0 ? [timeline.programReasons[reason - 1], timeline.reasons[reason - 1]] : ['(no call chain)', ''];
@@ -73,6 +80,8 @@ export class LongestWaits {
     ];
   }
 
+  /** @param {KeyboardEvent} event
+   *  @param {number} index */
   #key(event, index) {
     if (event.key === 'Enter' && index >= 0) {
       event.preventDefault();

@@ -13,10 +13,8 @@ async function start() {
     // The failure comes with the bytes, below.
     inflated?.catch(() => {});
     const profile = decodeProfile(JSON.parse(byId('profile').textContent ?? ''));
-    if (profile.moments !== null) {
-      profile.moments = decodeMoments(profile.moments, await (inflated ?? new Uint8Array()));
-    }
-    const app = new App(profile);
+    const { moments } = profile;
+    const app = new App({ ...profile, moments: moments === null ? null : decodeMoments(moments, await (inflated ?? new Uint8Array())) });
     // Tests and benchmarks wait for this.
     document.documentElement.dataset.state = 'ready';
     return app;

@@ -8,16 +8,17 @@ import { groupRows, usefulGroupings } from './grouping.js';
 import { bucketsOf, rowsByCpu } from './moments.js';
 import { sourceOf } from './source.js';
 import { timeOrderGraph } from './timeorder.js';
-import { MAX_BLOCKS, Ratios, blocksOf } from './estimate.js';
+import { MAX_BLOCKS } from './estimate.js';
+import { functionIntervals, nodeHalf, nodeIntervals } from './intervals.js';
 import { bottomUpGraph, callersGraph } from './invert.js';
 import { calleesGraph, functionTotals, selfByKey } from './functions.js';
 import { layoutGraph } from './layout.js';
 import { compileQuery, matchFunctions, matchedWeight } from './search.js';
 import { KINDS, MAX_COLOURED_BINARIES, kindIndex } from './colors.js';
-import { isWallEvent, plural } from './format.js';
+import { formatPeriod, isWallEvent, plural } from './format.js';
 import { waitFrameName, waitPart, waitSums, waitTree } from './waittree.js';
 
-/** @import { LaidOut, Moments, PageEvent, Profile, Rows, SampleChoice, Source, State, TimeRange, Tree, Weights } from './types.d.ts' */
+/** @import { EntryBlocks, Found, Graph, Intervals, IntervalSteps, LaidOut, Moments, PageEvent, Profile, Rows, SampleChoice, Source, State, Thread, TimelineData, TimeRange, Transform, TransformContext, Tree, Weights } from './types.d.ts' */
 
 /** An eighth of a pixel at 4096. */
 const UNSEEN_SHARE = 1 / 32768;
@@ -77,11 +78,14 @@ export class Model {
     this.tree = this.base;
     [this.rows, this.allRows, this.allMoments] = [profile.rows, profile.rows, this.moments];
     this.groupings = usefulGroupings(profile);
+    /** @type {Map<string, { variant: string | number, value: unknown }>} */
     this.cache = new Map();
     this.selectionKey = '';
     /** Kind of each key, as an index into KINDS. */
     this.functionKind = new Uint8Array((this.functionCount + this.libraryCount) * 2);
     this.foldedKey = -2;
+    /** @type {number[]} Binaries in that order. */
+    this.binaryOrder = [];
     this.#plant('none');
     this.#classify();
     this.#rankBinaries();
@@ -153,7 +157,8 @@ export class Model {
     return true;
   }
 
-  /** The untransformed tree with groups of this kind at its root. */
+  /** The untransformed tree with groups of this kind at its root.
+   *  @param {string} root */
   #plant(root) {
     if (this.root === root) {
       return;
@@ -170,6 +175,7 @@ export class Model {
     } else {
       const rowNode = this.allRows === profile.rows ? base.rowNode
         : this.allRows.node.map((node) => (node < 0 ? 0 : base.nodeOf[node]));
+      /** @param {number} group */
       const groupKey = (group) => (this.realNames.length + group) * 2;
       const options = { groupKey, functionCount: this.names.length };
       this.trees = [{ key: '', tree: groupTree(base, rowNode, groupOf, names.length, options) }];
@@ -179,7 +185,7 @@ export class Model {
 
   /** The moments of the rows.
    *  @returns {Moments} */
-  #timed() {
+  timed() {
     if (this.allMoments === null) {
       throw new Error('this page has no times');
     }
@@ -189,20 +195,23 @@ export class Model {
   /** The buckets of the range.
    *  @returns {TimeRange} */
   #bucketRange() {
-    return this.buckets ?? [0, this.#timed().buckets];
+    return this.buckets ?? [0, this.timed().buckets];
   }
 
+  /** @returns {{ rows: Rows, moments: Moments }} */
   splitByCpu() {
-    this.byCpu ??= rowsByCpu(this.profile.rows, this.#timed());
+    this.byCpu ??= rowsByCpu(this.profile.rows, this.timed());
     return this.byCpu;
   }
 
-  /** Applies transforms; those at the front that were applied before are kept. */
+  /** Applies transforms; those at the front that were applied before are kept.
+   *  @param {readonly Transform[]} transforms */
   #transform(transforms) {
+    /** @type {TransformContext} */
     const context = {
       functionCount: this.names.length,
       libraryKey: (dso) => this.libraryKey(dso),
-      dsoOf: (key) => this.#dsoIndex(functionOf(key)),
+        dsoOf: (key) => this.#dsoIndex(functionOf(key)),
       isGroup: (key) => this.isGroup(key),
     };
     transforms.forEach((transform, i) => {
@@ -229,56 +238,80 @@ export class Model {
     this.rows = range === null ? rows : { ...rows, ...this.source.rowSums(moments, rows.node.length, range, this.buckets) };
   }
 
-  /** Key of the made-up function for a collapsed library. */
+  /** Key of the made-up function for a collapsed library.
+   *  @param {number} dso */
   libraryKey(dso) {
     return (this.functionCount + dso) * 2;
   }
 
+  /** @param {number} key */
   isGroup(key) {
     return functionOf(key) >= this.realNames.length;
   }
 
+  /** @param {number | null} pid
+   *  @param {number | null} tid */
   #threadMask(pid, tid) {
     if (pid === null && tid === null) {
       return null;
     }
+    /** @param {Thread} thread */
     const matches = (thread) => (pid === null || thread.pid === pid) && (tid === null || thread.tid === tid);
     return Uint8Array.from(this.profile.threads, (thread) => (matches(thread) ? 1 : 0));
   }
 
-  /** Totals of a graph's nodes in the weight that is shown. */
+  /** Totals of a graph's nodes in the weight that is shown.
+   *  @param {Pick<Weights, 'totalSamples' | 'totalPeriod'>} graph */
   weightsOf(graph) {
     return this.byPeriod ? graph.totalPeriod : graph.totalSamples;
   }
 
-  /** Self weights of a graph's nodes, or null where the graph has none. */
+  /** Self weights of a graph's nodes, or null where the graph has none.
+   *  @template {Float64Array | null} S
+   *  @param {{ selfSamples: S, selfPeriod: S }} graph */
   selfOf(graph) {
     return this.byPeriod ? graph.selfPeriod : graph.selfSamples;
   }
 
+  /** A weight in words: a sum of periods, or samples.
+   *  @param {number} weight */
+  formatWeight(weight) {
+    return this.byPeriod ? formatPeriod(this.event.name, weight) : plural(weight, 'sample');
+  }
+
+  /** @template T
+   *  @param {string} kind
+   *  @param {string | number} variant
+   *  @param {() => T} make
+   *  @returns {T} */
   #cached(kind, variant, make) {
     const held = this.cache.get(kind);
     if (held?.variant === variant) {
-      return held.value;
+      return /** @type {T} */ (held.value);
     }
     const value = make();
     this.cache.set(kind, { variant, value });
     return value;
   }
 
-  /** @returns {LaidOut} */
+  /** @returns {LaidOut}
+   *  @param {Graph} graph */
   #laidOut(graph, least = 0) {
     const weight = this.weightsOf(graph);
     return { graph, weight, layout: layoutGraph(graph, weight, this.foldedKey, least) };
   }
 
-  /** The graph of a moving range: frames that nobody can see in it are left out. `path` leads to the zoomed node. */
+  /** The graph of a moving range: frames that are too narrow to be seen are left out. `path` leads to the zoomed node.
+   *  @param {readonly number[]} path */
   graphInMotion(path) {
     const graph = topDownGraph(this.tree, this.weights);
     return this.#laidOut(graph, this.weightsOf(graph)[findPath(graph, path)] * UNSEEN_SHARE);
   }
 
-  /** The whole graph, root down or leaf up, for the zoomed node. */
+  /** The whole graph, root down or leaf up, for the zoomed node.
+   *  @param {State['stacks']} stacks
+   *  @param {readonly number[]} path
+   *  @param {State['order']} order */
   graph(stacks, path, order = 'weight') {
     if (stacks === 'top-down' && order === 'time' && this.moments !== null) {
       return this.#cached('in-time', '', () => this.#laidOut(timeOrderGraph(this.tree, this.#stacksInTime())));
@@ -291,14 +324,17 @@ export class Model {
       this.#laidOut(bottomUpGraph(this.tree, this.weights, options))));
   }
 
-  /** Callers of a function. */
+  /** Callers of a function.
+   *  @param {number} fn
+   *  @param {readonly number[]} path */
   callers(fn, path) {
     const options = { path, byPeriod: this.byPeriod };
     return this.#cached('callers', [fn, ...path].join(), () => (
       this.#laidOut(callersGraph(this.tree, this.weights, fn, options))));
   }
 
-  /** Callees of a function. */
+  /** Callees of a function.
+   *  @param {number} fn */
   callees(fn) {
     return this.#cached('callees', fn, () => (
       this.#laidOut(calleesGraph(this.tree, this.weights, fn, this.names.length))));
@@ -316,7 +352,10 @@ export class Model {
   }
 
   /** The result of the search: a mask of functions, their share of the total, the error of a
-   * regular expression; null without a search. */
+   * regular expression; null without a search.
+   *  @param {string} text
+   *  @param {boolean} isRegex
+   *  @returns {Found | null} */
   search(text, isRegex) {
     return this.#cached('search', `${isRegex} ${text}`, () => {
       const query = compileQuery(text, isRegex);
@@ -330,7 +369,11 @@ export class Model {
   }
 
   /** The call tree of waits in the selection and its range, from one end; null where the page has no event for them.
-   *  `lanes` marks the selected ones, `within` is the range in their time. */
+   *  `lanes` marks the selected ones, `within` is the range in their time.
+   *  @param {TimelineData} timeline
+   *  @param {Uint8Array} lanes
+   *  @param {TimeRange} within
+   *  @param {State['direction']} direction */
   waitTree(timeline, lanes, within, direction) {
     const event = this.profile.events.findIndex(({ name }) => isWallEvent(name));
     if (event < 0) {
@@ -348,6 +391,7 @@ export class Model {
       range: this.range,
       within,
     }));
+    /** @param {number} key */
     const name = (key) => waitFrameName(key, (fn) => this.functionName(fn));
     return this.#cached('wait-tree', direction, () => ({ ...waitTree(base, own, direction, name), foldedNs }));
   }
@@ -361,7 +405,9 @@ export class Model {
       : { ...rows, ...this.source.rowSums(moments, rows.node.length, range, bucketsOf(moments, range)) };
   }
 
-  /** The name of a node as frames and tables show it. */
+  /** The name of a node as frames and tables show it.
+   *  @param {Pick<Graph, 'key' | 'count' | 'parent'>} graph
+   *  @param {number} node */
   nodeName(graph, node) {
     const key = graph.key[node];
     if (key === ALL) {
@@ -373,16 +419,19 @@ export class Model {
     return this.functionName(functionOf(key));
   }
 
+  /** @param {number} fn */
   functionName(fn) {
     return this.names[fn];
   }
 
+  /** @param {number} fn */
   functionDso(fn) {
     const dso = this.#dsoIndex(fn);
     return dso < 0 ? { name: '', path: `all of this ${this.root}`, kind: 'group' } : this.profile.dsos[dso];
   }
 
-  /** The binary of a function or a collapsed library; -1 for groups. */
+  /** The binary of a function or a collapsed library; -1 for groups.
+   *  @param {number} fn */
   #dsoIndex(fn) {
     if (fn < this.functionCount) {
       return this.profile.functions.dso[fn];
@@ -390,15 +439,19 @@ export class Model {
     return fn < this.realNames.length ? fn - this.functionCount : -1;
   }
 
+  /** @param {number} fn */
   dsoOfFunction(fn) {
     return this.#dsoIndex(fn);
   }
 
+  /** @param {number} key */
   kindOf(key) {
     return this.isGroup(key) ? KINDS.length - 1 : this.functionKind[key];
   }
 
-  /** Category of a key for a legend: index of the kind, or rank of the binary. */
+  /** Category of a key for a legend: index of the kind, or rank of the binary.
+   *  @param {number} key
+   *  @param {State['colour']} colour */
   category(key, colour) {
     if (colour === 'kind') {
       return this.kindOf(key);
@@ -408,10 +461,13 @@ export class Model {
   }
 
   /** Source lines with most of the samples, and their shares among the lines of the same frames:
-   *  of one node of the tree from the root down, or (node null) of all frames with this key. */
+   *  of one node of the tree from the root down, or (node null) of all frames with this key.
+   *  @param {number} key
+   *  @param {number | null} node */
   sourceLines(key, node = null) {
     const { nodes, frames } = this.profile;
     // Only nodes of the merged tree itself lead back to those of the profile.
+    /** @type {(i: number) => boolean} */
     const here = node === null || this.tree !== this.base
       ? (i) => frames.function[nodes.frame[i]] === functionOf(key)
         && isInlined(key) === ((frames.flags[nodes.frame[i]] & FRAME_INLINED) !== 0)
@@ -439,9 +495,11 @@ export class Model {
     });
   }
 
+  /** @param {(node: number) => boolean} here */
   #collectLines(here) {
     const { nodes, frames, files } = this.profile;
     const totals = this.#nodeTotals();
+    /** @type {Map<string, number>} */
     const sums = new Map();
     let all = 0;
     for (let node = 0; node < totals.length; node++) {
@@ -460,8 +518,9 @@ export class Model {
   /** Stacks of the selection, thread by thread within each group, each thread's in order of time. */
   #stacksInTime() {
     const { allRows: rows, tree, groupOf } = this;
-    const [moments, buckets] = [this.#timed(), this.#bucketRange()];
+    const [moments, buckets] = [this.timed(), this.#bucketRange()];
     const selected = rowFilter(rows, this.selection);
+    /** @type {Map<number, number[]>} */
     const lists = new Map();
     for (let i = moments.first[buckets[0]]; i < moments.first[buckets[1]]; i++) {
       const row = moments.row[i];
@@ -469,10 +528,9 @@ export class Model {
         continue;
       }
       const slot = groupOf[row] * this.profile.threads.length + rows.thread[row];
-      if (!lists.has(slot)) {
-        lists.set(slot, []);
-      }
-      lists.get(slot).push(i);
+      const list = lists.get(slot) ?? [];
+      list.push(i);
+      lists.set(slot, list);
     }
     const inOrder = [...lists].sort(([a], [b]) => a - b).flatMap(([, list]) => list);
     return inOrder.map((i) => ({
@@ -480,8 +538,8 @@ export class Model {
     }));
   }
 
-  /** Half of the 95 % intervals of each function's shares, from the scatter over blocks of time: {self, total,
-   *  blocks}, or null where too few blocks have samples. Takes some time. */
+  /** Half of the 95 % intervals of each function's shares, from the scatter over blocks of time; null where too few
+   *  blocks have samples. Takes some time. */
   intervals() {
     const steps = this.intervalSteps();
     for (;;) {
@@ -492,7 +550,8 @@ export class Model {
     }
   }
 
-  /** The same, in short steps: yields between them, and returns the intervals. */
+  /** The same, in short steps: yields between them, and returns the intervals.
+   *  @returns {IntervalSteps} */
   * intervalSteps() {
     if (this.moments === null) {
       return null;
@@ -500,51 +559,27 @@ export class Model {
     const { selectionKey } = this;
     const held = this.cache.get('intervals');
     if (held !== undefined) {
-      return held.value;
+      return /** @type {Intervals | null} */ (held.value);
     }
-    const value = yield* this.#intervals();
+    const value = yield* functionIntervals(this.#blocks(), this.tree, this.names.length);
     if (selectionKey === this.selectionKey) {
       this.cache.set('intervals', { variant: '', value });
     }
     return value;
   }
 
-  * #intervals() {
-    const { tree } = this;
-    const { count, each } = this.#blocks();
-    const sums = new Float64Array(count);
-    sums.forEach((_, block) => each(block, (node, value) => {
-      sums[block] += value;
-    }));
-    const blocks = blocksOf(sums);
-    yield;
-    if (blocks === null) {
-      return null;
-    }
-    const [self, total] = [new Ratios(blocks, this.names.length), new Ratios(blocks, this.names.length)];
-    const nodes = new Float64Array(tree.count);
-    for (let block = 0; block < count; block++) {
-      nodes.fill(0);
-      const own = new Float64Array(self.sum.length);
-      each(block, (node, value) => {
-        nodes[node] += value;
-        own[node > 0 ? functionOf(tree.key[node]) : 0] += node > 0 ? value : 0;
-      });
-      own.forEach((sum, fn) => sum > 0 && self.add(block, fn, sum));
-      this.#addTotals(tree, block, nodes, total);
-      yield;
-    }
-    return { self, total, blocks: sums.reduce((n, sum) => n + (sum > 0 ? 1 : 0), 0) };
-  }
-
-  /** The entries of the range in blocks of time: how many blocks, and each(block, take) for a block's selected ones. */
+  /** The selected entries of the range in blocks of time.
+   *  @returns {EntryBlocks} */
   #blocks() {
     const { allRows: rows, tree } = this;
-    const [moments, [from, to]] = [this.#timed(), this.#bucketRange()];
+    const [moments, [from, to]] = [this.timed(), this.#bucketRange()];
     const selected = rowFilter(rows, this.selection);
     const weight = this.byPeriod ? moments.period : moments.samples;
     const count = Math.min(MAX_BLOCKS, to - from);
+    /** @param {number} block */
     const edge = (block) => moments.first[from + Math.round(((to - from) * block) / count)];
+    /** @param {number} block
+     *  @param {(node: number, value: number) => void} take */
     const each = (block, take) => {
       for (let i = edge(block); i < edge(block + 1); i++) {
         const node = tree.rowNode[moments.row[i]];
@@ -557,86 +592,26 @@ export class Model {
   }
 
   /** Half of the 95 % interval of the share of a node of the tree from the root down, callees included; NaN where too
-   *  few blocks have samples. */
+   *  few blocks have samples.
+   *  @param {number} node */
   nodeHalf(node) {
-    if (this.moments === null) {
-      return NaN;
-    }
-    return this.#cached('node-half', node, () => {
-      const { parent, count: nodes } = this.tree;
-      const within = new Uint8Array(nodes);
-      within[node] = 1;
-      for (let at = node + 1; at < nodes; at++) {
-        within[at] = within[parent[at]];
-      }
-      const { count, each } = this.#blocks();
-      const [sums, own] = [new Float64Array(count), new Float64Array(count)];
-      for (let block = 0; block < count; block++) {
-        each(block, (at, value) => {
-          sums[block] += value;
-          own[block] += within[at] === 1 ? value : 0;
-        });
-      }
-      const blocks = blocksOf(sums);
-      if (blocks === null) {
-        return NaN;
-      }
-      const ratios = new Ratios(blocks, 1);
-      own.forEach((value, block) => ratios.add(block, 0, value));
-      return ratios.half(0);
-    });
+    return this.moments === null ? NaN : this.#cached('node-half', node, () => nodeHalf(this.#blocks(), this.tree, node));
   }
 
-  /** The same for many nodes, in short steps; returns {self, total}, each with half(node), or null. */
+  /** Intervals of nodes of the tree, in short steps; null where too few blocks have samples.
+   *  @param {number[]} wanted
+   *  @returns {IntervalSteps} */
   * nodeIntervalSteps(wanted) {
     if (this.moments === null) {
       return null;
     }
-    const { selectionKey, tree: { parent, count: size } } = this;
-    const { count, each } = this.#blocks();
-    const sums = new Float64Array(count);
-    sums.forEach((_, block) => each(block, (_node, value) => {
-      sums[block] += value;
-    }));
-    const blocks = blocksOf(sums);
-    yield;
-    if (blocks === null) {
-      return null;
-    }
-    const place = new Map(wanted.map((node, index) => [node, index]));
-    const [self, total] = [new Ratios(blocks, wanted.length), new Ratios(blocks, wanted.length)];
-    const nodes = new Float64Array(size);
-    for (let block = 0; block < count && selectionKey === this.selectionKey; block++) {
-      nodes.fill(0);
-      each(block, (node, value) => {
-        nodes[node] += value;
-      });
-      wanted.forEach((node, index) => self.add(block, index, nodes[node]));
-      for (let node = size - 1; node > 0; node--) {
-        nodes[parent[node]] += nodes[node];
-      }
-      wanted.forEach((node, index) => total.add(block, index, nodes[node]));
-      yield;
-    }
-    const half = (ratios) => ({ half: (node) => (place.has(node) ? ratios.half(place.get(node)) : NaN) });
-    return { self: half(self), total: half(total) };
-  }
-
-  /** Adds the total weights of one block by function; `nodes` are the nodes' own, and are added up here. */
-  #addTotals({ parent, key, outermost, count }, block, nodes, total) {
-    const sums = new Float64Array(total.sum.length);
-    for (let node = count - 1; node > 0; node--) {
-      const weight = nodes[node];
-      if (weight > 0) {
-        nodes[parent[node]] += weight;
-        sums[functionOf(key[node])] += outermost[node] === 1 ? weight : 0;
-      }
-    }
-    sums.forEach((sum, fn) => sum > 0 && total.add(block, fn, sum));
+    const { selectionKey } = this;
+    return yield* nodeIntervals(this.#blocks(), this.tree, wanted, () => selectionKey !== this.selectionKey);
   }
 
   /** Weights of processes, threads and comms among the samples of the event; threads within the
-   *  selected process, comms within the selected thread. */
+   *  selected process, comms within the selected thread.
+   *  @param {Pick<State, 'event' | 'pid' | 'tid'>} state */
   choices({ event, pid, tid }) {
     const { rows, profile: { threads, comms } } = this;
     const [byThread, byComm] = [new Float64Array(threads.length), new Float64Array(comms.length)];
@@ -651,7 +626,9 @@ export class Model {
     return { processes: this.#processes(byThread), threads: this.#threads(byThread, pid), comms: this.#comms(byComm) };
   }
 
+  /** @param {Float64Array} byThread */
   #processes(byThread) {
+    /** @type {Map<number, { pid: number, weight: number, comm: number, heaviest: number }>} */
     const processes = new Map();
     this.profile.threads.forEach(({ pid, tid, comm }, index) => {
       const process = processes.get(pid) ?? { pid, weight: 0, comm, heaviest: -1 };
@@ -670,6 +647,8 @@ export class Model {
     return named.sort((a, b) => b.weight - a.weight || a.id - b.id);
   }
 
+  /** @param {Float64Array} byThread
+   *  @param {number | null} pid */
   #threads(byThread, pid) {
     const named = this.profile.threads.map((thread, index) => ({
       id: thread.tid, pid: thread.pid, name: this.profile.comms[thread.comm], weight: byThread[index],
@@ -678,7 +657,9 @@ export class Model {
     return listed.sort((a, b) => b.weight - a.weight || a.id - b.id);
   }
 
+  /** @param {Float64Array} byComm */
   #comms(byComm) {
+    /** @type {Map<string, number>} */
     const sums = new Map();
     this.profile.comms.forEach((name, index) => {
       sums.set(name, (sums.get(name) ?? 0) + byComm[index]);

@@ -1,9 +1,9 @@
-// When samples were taken (crates/whit-page/src/moments.rs writes the columns), and sums over ranges of
+// When samples were taken (crates/read/whit-page/src/moments.rs writes the columns), and sums over ranges of
 // time. An entry is a bucket of time, a row, a CPU and a weight; entries stand in order of time.
 
 import { base64Bytes } from './decode.js';
 
-/** @import { Moments, Rows, TimeRange } from './types.d.ts' */
+/** @import { MomentFacts, Moments, Rows, TimeRange } from './types.d.ts' */
 
 /** Reads `values.length` LEB128 numbers from `at` on; returns the place behind them.
  *  @param {Uint8Array} bytes
@@ -47,7 +47,7 @@ export async function inflateText(text) {
 }
 
 /** The entries of a page, from its facts about them and the inflated columns.
- *  @param {any} facts
+ *  @param {MomentFacts} facts
  *  @param {Uint8Array} bytes
  *  @returns {Moments} */
 export function decodeMoments(facts, bytes) {
@@ -119,6 +119,7 @@ export function rowSums(moments, rowCount, [from, to]) {
  *  @returns {{ rows: Rows, moments: Moments }} */
 export function rowsByCpu(rows, moments) {
   const cpus = moments.cpu.reduce((most, cpu) => Math.max(most, cpu), 0) + 1;
+  /** @type {Map<number, number>} */
   const known = new Map();
   const row = new Int32Array(moments.count);
   /** @type {number[]} */

@@ -2,8 +2,12 @@
 
 import { context2d } from './dom.js';
 
-/** A colour of two, with a part between 0 and 1 of the second; both as in a canvas: red in the lowest byte. */
+/** A colour of two, with a part between 0 and 1 of the second; both as in a canvas: red in the lowest byte.
+ *  @param {number} below
+ *  @param {number} above
+ *  @param {number} part */
 export function mixed(below, above, part) {
+  /** @param {number} shift */
   const channel = (shift) => {
     const from = (below >>> shift) & 255;
     return Math.round(from + (((above >>> shift) & 255) - from) * part) << shift;

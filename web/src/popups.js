@@ -2,30 +2,50 @@
 
 import { button, el } from './dom.js';
 
+/** @import { MenuItem } from './types.d.ts' */
+
 const MARGIN_PX = 8;
 const NOTICE_MS = 2200;
 
-/** Moves an element next to a point, inside of the window. */
+/** Moves an element next to a point, inside of the window.
+ *  @param {HTMLElement} element
+ *  @param {number} x
+ *  @param {number} y
+ *  @param {number} distance */
 function placeNear(element, x, y, distance) {
   const { width, height } = element.getBoundingClientRect();
+  /** @param {number} at
+   *  @param {number} size
+   *  @param {number} limit */
   const fits = (at, size, limit) => at + distance + size + MARGIN_PX <= limit;
   const left = fits(x, width, window.innerWidth) ? x + distance : x - distance - width;
   const top = fits(y, height, window.innerHeight) ? y + distance : y - distance - height;
+  /** @param {number} at
+   *  @param {number} size
+   *  @param {number} limit */
   const inside = (at, size, limit) => Math.max(MARGIN_PX, Math.min(at, limit - size - MARGIN_PX));
   element.style.left = `${inside(left, width, window.innerWidth)}px`;
   element.style.top = `${inside(top, height, window.innerHeight)}px`;
 }
 
-/** The tooltip. `content(what)` gives the elements for the item under the pointer. */
+/** The tooltip. `content(what)` gives the elements for the item under the pointer.
+ *  @template T */
 export class Tooltip {
+  /** @type {unknown} */
+  what = null;
+
+  /** @param {(describe: T) => HTMLElement[]} content */
   constructor(content) {
     this.content = content;
     this.element = el('div', { class: 'tooltip', role: 'tooltip', hidden: true });
-    this.what = null;
     document.body.append(this.element);
   }
 
-  /** Shows `what` (any value that names it) at the pointer. */
+  /** Shows `what` (any value that names it) at the pointer.
+   *  @param {unknown} what
+   *  @param {T} describe
+   *  @param {number} x
+   *  @param {number} y */
   show(what, describe, x, y) {
     if (this.what !== what) {
       this.what = what;
@@ -33,6 +53,18 @@ export class Tooltip {
       this.element.hidden = false;
     }
     placeNear(this.element, x, y, 14);
+  }
+
+  /** Shows the item under a pointer; hides where there is none (`describe` is null), and for a finger.
+   *  @param {PointerEvent | null} event
+   *  @param {unknown} what
+   *  @param {T | null} describe */
+  follow(event, what, describe) {
+    if (describe === null || event === null || event.pointerType === 'touch') {
+      this.hide();
+    } else {
+      this.show(what, describe, event.clientX, event.clientY);
+    }
   }
 
   hide() {
@@ -47,14 +79,18 @@ export class Menu {
     this.element = el('div', { class: 'menu', role: 'menu', hidden: true, onkeydown: (e) => this.#key(e) });
     document.body.append(this.element);
     document.addEventListener('pointerdown', (event) => {
-      if (!this.element.contains(event.target)) {
+      if (!(event.target instanceof Node && this.element.contains(event.target))) {
         this.close();
       }
     });
     window.addEventListener('blur', () => this.close());
   }
 
-  /** Opens with `items` of [label, action, key]; `title` names their subject. */
+  /** Opens with `items` of [label, action, key]; `title` names their subject.
+   *  @param {string} title
+   *  @param {MenuItem[]} items
+   *  @param {number} x
+   *  @param {number} y */
   open(title, items, x, y) {
     this.opener = document.activeElement;
     const entries = items.map(([label, action, key]) => el(
@@ -69,6 +105,7 @@ export class Menu {
     entries[0].focus();
   }
 
+  /** @param {() => void} action */
   #choose(action) {
     this.close();
     action();
@@ -83,6 +120,7 @@ export class Menu {
     }
   }
 
+  /** @param {KeyboardEvent} event */
   #key(event) {
     /** @type {HTMLElement[]} */
     const entries = [...this.element.querySelectorAll('button')];

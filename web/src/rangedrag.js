@@ -37,6 +37,7 @@ export class RangeDrag {
     this.mark.hidden = true;
   }
 
+  /** @param {PointerEvent} event */
   #move(event) {
     const { drag } = this;
     if (drag === null) {
@@ -50,6 +51,7 @@ export class RangeDrag {
     if (drag.moved) {
       this.on.moved();
       const { left, width } = this.host.getBoundingClientRect();
+      /** @param {number} x */
       const place = (x) => Math.max(0, Math.min(width, x - left));
       const [begin, end] = [drag.from, event.clientX].map(place).sort((a, b) => a - b);
       this.mark.hidden = false;
@@ -58,6 +60,7 @@ export class RangeDrag {
     }
   }
 
+  /** @param {PointerEvent} event */
   #end(event) {
     const { drag } = this;
     this.#clear();

@@ -2,13 +2,27 @@
 
 import { el } from './dom.js';
 
-export const LIST_ROW_PX = 20;
+const LIST_ROW_PX = 20;
 const LIST_OVERSCAN = 10;
 /** Rows kept above the one that is scrolled to. */
 const LIST_CONTEXT_ROWS = 5;
 
+/** Rows that a key leads on; `page` rows are in view. Undefined for other keys.
+ *  @param {string} key
+ *  @param {number} page */
+export function stepByKey(key, page) {
+  const rows = Math.max(1, page);
+  /** @type {Record<string, number>} */
+  const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: rows, PageUp: -rows, Home: -Infinity, End: Infinity };
+  return /** @type {number | undefined} */ (steps[key]);
+}
+
 export class RowList {
-  /** `on` has current(index) and key(event, index); `head` are the cells of a row above the others, or empty. */
+  /** `on` has current(index) and key(event, index); `head` are the cells of a row above the others, or empty.
+   *  @param {HTMLElement} container
+   *  @param {string} label
+   *  @param {{ current: (index: number) => void, key: (event: KeyboardEvent, index: number) => void }} on
+   *  @param {HTMLElement[]} head */
   constructor(container, label, on, head = []) {
     this.on = on;
     this.count = 0;
@@ -57,13 +71,15 @@ export class RowList {
     this.body.replaceChildren(...rows);
   }
 
+  /** @param {number} index */
   select(index) {
     this.current = index;
     this.reveal(index);
     this.on.current(index);
   }
 
-  /** Scrolls a row into view. */
+  /** Scrolls a row into view.
+   *  @param {number} index */
   reveal(index) {
     const top = index * LIST_ROW_PX;
     const { scrollTop, clientHeight } = this.scroller;
@@ -73,15 +89,15 @@ export class RowList {
     this.render();
   }
 
+  /** @param {KeyboardEvent} event */
   #key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || this.count === 0) {
       return;
     }
-    const page = Math.max(1, Math.floor((this.scroller.clientHeight - this.head) / LIST_ROW_PX) - 1);
-    const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity };
-    if (steps[event.key] !== undefined) {
+    const step = stepByKey(event.key, Math.floor((this.scroller.clientHeight - this.head) / LIST_ROW_PX) - 1);
+    if (step !== undefined) {
       event.preventDefault();
-      this.select(Math.max(0, Math.min(this.count - 1, this.current + steps[event.key])));
+      this.select(Math.max(0, Math.min(this.count - 1, this.current + step)));
     } else {
       this.on.key(event, this.current);
     }

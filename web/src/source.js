@@ -1,5 +1,5 @@
 // Where the sums of a range of time come from: the columns in the page, whose moments are buckets, or the server of the
-// page (crates/whit-page/src/ranges.rs), which knows each sample's time.
+// page (crates/read/whit-page/src/ranges.rs), which knows each sample's time.
 
 import { readNumbers, rowSums, undoDifferences } from './moments.js';
 
@@ -78,7 +78,7 @@ export function decodeSums(bytes, rowCount) {
 /** Sums of the server; until they are there, those of the page. */
 export class ServerSource extends EmbeddedSource {
   /** @param {number} rowCount
-   *  @param {(url: string) => Promise<any>} ask */
+   *  @param {(url: string) => Promise<Pick<Response, 'ok' | 'status' | 'arrayBuffer'>>} ask */
   constructor(rowCount, ask = (url) => fetch(url)) {
     super();
     this.rowCount = rowCount;

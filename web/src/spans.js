@@ -5,7 +5,7 @@ import { cssColour, waitKind } from './colors.js';
 import { axisSteps } from './stripdata.js';
 import { ACTIVITIES, wokenAt } from './switches.js';
 
-/** @import { TimeRange, TimelineData } from './types.d.ts' */
+/** @import { Activity, Paint, TimelineData, TimeRange } from './types.d.ts' */
 
 const PREEMPTED = ACTIVITIES.findIndex(({ id }) => id === 'preempted');
 /** Height of the mark of a span that a loss touches. */
@@ -13,12 +13,16 @@ const LOSSY_PX = 3;
 /** Distance between the times of an axis, at least. */
 const TICK_PX = 110;
 
-/** The colour of an activity in the theme of `paint`. */
+/** The colour of an activity in the theme of `paint`.
+ *  @param {Activity} activity
+ *  @param {Paint} paint */
 export function activityColour(activity, paint) {
   return paint.gap === '#ffffff' ? activity.light : activity.dark;
 }
 
-/** Colours of the classes of waits. */
+/** Colours of the classes of waits.
+ *  @param {Pick<TimelineData, 'classes'>} timeline
+ *  @param {Paint} paint */
 export function classColours({ classes }, paint) {
   return classes.map((name) => cssColour(waitKind(name)[paint.gap === '#ffffff' ? 'light' : 'dark']));
 }
@@ -29,7 +33,7 @@ export function classColours({ classes }, paint) {
  *  @param {number} thread
  *  @param {{ left: number, width: number, top: number, height: number }} place
  *  @param {TimeRange} range
- *  @param {any} paint */
+ *  @param {Paint} paint */
 export function drawSpans(context, timeline, thread, place, [from, to], paint) {
   const { top, height } = place;
   const scale = place.width / (to - from);
@@ -68,7 +72,7 @@ export function drawSpans(context, timeline, thread, place, [from, to], paint) {
  *  @param {CanvasRenderingContext2D} context
  *  @param {{ left: number, width: number, bottom: number, middle: number }} place
  *  @param {TimeRange} range
- *  @param {any} paint */
+ *  @param {Paint} paint */
 export function drawTimes(context, { left, width, bottom, middle }, [from, to], paint) {
   const { step } = axisSteps(to - from, Math.max(1, Math.floor(width / TICK_PX)));
   const scale = width / (to - from);

@@ -52,6 +52,7 @@ export function laneSamples(moments, shown, rowNode, rowThread, cpu = -1) {
  *  @param {Uint8Array} shown
  *  @param {Int32Array} rowThread */
 export function usualDistance(moments, shown, rowThread) {
+  /** @type {Map<number, number>} */
   const before = new Map();
   /** @type {number[]} */
   const distances = [];

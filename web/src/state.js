@@ -37,44 +37,63 @@ export const DEFAULT_STATE = Object.freeze({
   lane: '',
 });
 
+/** @param {...string} known
+ *  @returns {(value: string) => boolean} */
+const oneOf = (...known) => (value) => known.includes(value);
+
+/** Tests of the values that a fragment has.
+ *  @type {Readonly<Record<string, (value: string) => boolean>>} */
 const CHOICES = {
-  weight: ['period', 'samples'],
-  view: ['compare', 'graph', 'chart', 'tree', 'functions', 'sandwich', 'source', 'switches', 'recording'],
-  stacks: ['top-down', 'bottom-up'],
-  order: ['weight', 'time'],
-  root: ['none', ...GROUPINGS.map(({ id }) => id)],
-  strip: ['area', 'heat'],
-  by: GROUPINGS.map(({ id }) => id),
-  shape: ['flame', 'icicle'],
-  colour: ['kind', 'binary'],
-  direction: ['callee', 'caller'],
-  waits: ['longest', 'tree'],
-  sort: ['self', 'total', 'name', 'binary'],
+  weight: oneOf('period', 'samples'),
+  // Which views there are is known to the page.
+  view: (word) => /^[a-z]+$/.test(word),
+  stacks: oneOf('top-down', 'bottom-up'),
+  order: oneOf('weight', 'time'),
+  root: oneOf('none', ...GROUPINGS.map(({ id }) => id)),
+  strip: oneOf('area', 'heat'),
+  by: oneOf(...GROUPINGS.map(({ id }) => id)),
+  shape: oneOf('flame', 'icicle'),
+  colour: oneOf('kind', 'binary'),
+  direction: oneOf('callee', 'caller'),
+  waits: oneOf('longest', 'tree'),
+  sort: oneOf('self', 'total', 'name', 'binary'),
 };
+/** @typedef {Exclude<keyof State, 'range' | 'transforms'>} PlainName */
+/** @type {readonly PlainName[]} */
 const NUMBERS = ['event', 'pid', 'tid', 'fn'];
+/** @type {readonly PlainName[]} */
 const TEXTS = ['comm', 'search', 'filter', 'without', 'lane'];
+/** @type {readonly PlainName[]} */
 const FLAGS = ['regex', 'ascending'];
+/** @type {readonly PlainName[]} */
 const PATHS = ['zoom', 'callers', 'callees'];
+/** In the order of the fragment. */
+const PLAIN = [...NUMBERS, .../** @type {PlainName[]} */ (Object.keys(CHOICES)), ...TEXTS, ...FLAGS, ...PATHS];
 
 /** Frames that a path in a fragment has at most. */
 const MAX_PATH = 4096;
+
+/** A value as the fragment has it.
+ *  @param {State[PlainName]} value */
+function textOf(value) {
+  if (typeof value === 'boolean') {
+    return value ? '1' : '0';
+  }
+  return typeof value === 'object' && value !== null
+    ? value.slice(0, MAX_PATH).map((key) => key.toString(36)).join('.') : String(value);
+}
 
 /** The fragment, without `#`; defaults are left out.
  *  @param {State} state
  *  @param {Readonly<State>} defaults */
 export function encodeState(state, defaults = DEFAULT_STATE) {
   const parameters = new URLSearchParams();
-  const put = (names, encode) => names.forEach((name) => {
+  for (const name of PLAIN) {
     const value = state[name];
-    if (value !== null && encode(value) !== encode(defaults[name] ?? '')) {
-      parameters.set(name, encode(value));
+    if (value !== null && textOf(value) !== textOf(defaults[name] ?? '')) {
+      parameters.set(name, textOf(value));
     }
-  });
-  put(NUMBERS, String);
-  put(Object.keys(CHOICES), String);
-  put(TEXTS, String);
-  put(FLAGS, (flag) => (flag ? '1' : '0'));
-  put(PATHS, (path) => path.slice(0, MAX_PATH).map((key) => key.toString(36)).join('.'));
+  }
   if (state.range !== null) {
     parameters.set('range', state.range.map((ns) => Math.round(ns)).join('-'));
   }
@@ -84,6 +103,7 @@ export function encodeState(state, defaults = DEFAULT_STATE) {
   return parameters.toString();
 }
 
+/** @param {string} text */
 function parsePath(text) {
   const keys = text.split('.').slice(0, MAX_PATH).map((key) => Number.parseInt(key, 36));
   const end = keys.findIndex((key) => !(key >= 0));
@@ -91,10 +111,34 @@ function parsePath(text) {
 }
 
 /** A range in nanoseconds, as `from-to`.
- *  @returns {TimeRange | null} */
+ *  @returns {TimeRange | null}
+ *  @param {string} text */
 function parseRange(text) {
   const [, from, to] = /^(\d{1,15})-(\d{1,15})$/.exec(text) ?? [];
   return from !== undefined && Number(from) < Number(to) ? [Number(from), Number(to)] : null;
+}
+
+/** Reads a value of the fragment; undefined where it is senseless.
+ *  @type {(readonly [readonly string[], (text: string, name: string) => unknown])[]} */
+const READERS = [
+  [NUMBERS, (text) => (/^-?\d{1,10}$/.test(text) ? Number(text) : undefined)],
+  [Object.keys(CHOICES), (text, name) => (CHOICES[name](text) ? text : undefined)],
+  [TEXTS, (text) => text],
+  [FLAGS, (text) => text === '1'],
+  [PATHS, parsePath],
+  [['range'], parseRange],
+];
+
+/** The part of the state that a parameter of the fragment sets.
+ *  @param {string} name
+ *  @param {string} text
+ *  @returns {Partial<State>} */
+function readParameter(name, text) {
+  if (name === 't') {
+    return { transforms: decodeTransforms(text) };
+  }
+  const value = READERS.find(([names]) => names.includes(name))?.[1](text, name);
+  return value === undefined ? {} : { [name]: value };
 }
 
 /** The state of a fragment; missing and senseless parts become defaults.
@@ -102,23 +146,5 @@ function parseRange(text) {
  *  @returns {State} */
 export function decodeState(fragment, defaults = DEFAULT_STATE) {
   const parameters = new URLSearchParams(fragment.replace(/^#/, ''));
-  const state = { ...defaults };
-  for (const [name, value] of parameters) {
-    if (NUMBERS.includes(name) && /^-?\d{1,10}$/.test(value)) {
-      state[name] = Number(value);
-    } else if (Object.hasOwn(CHOICES, name) && CHOICES[name].includes(value)) {
-      state[name] = value;
-    } else if (TEXTS.includes(name)) {
-      state[name] = value;
-    } else if (FLAGS.includes(name)) {
-      state[name] = value === '1';
-    } else if (PATHS.includes(name)) {
-      state[name] = parsePath(value);
-    } else if (name === 'range') {
-      state.range = parseRange(value);
-    } else if (name === 't') {
-      state.transforms = decodeTransforms(value);
-    }
-  }
-  return state;
+  return [...parameters].reduce((state, [name, text]) => ({ ...state, ...readParameter(name, text) }), { ...defaults });
 }

@@ -5,9 +5,9 @@ import { context2d, el } from './dom.js';
 import { formatDuration } from './format.js';
 import { axisSteps, columnText, heatCells, heatPlan, maxOfColumns } from './stripdata.js';
 
-/** @import { Moments, TimeRange } from './types.d.ts' */
+/** @import { HeatPlan, Moments, StripData, TimeRange, Turn } from './types.d.ts' */
 
-export const STRIP_PLOT_PX = 74;
+const STRIP_PLOT_PX = 74;
 const AXIS_PX = 18;
 const LEFT_PX = 58;
 const LOSS_PX = 5;
@@ -45,18 +45,24 @@ export function withinSpan([from, to], spanNs, leastNs) {
  *  @param {number} leastNs
  *  @returns {TimeRange | null | undefined} */
 export function rangeByKey(key, shift, range, spanNs, leastNs) {
-  const first = { ArrowRight: [0, spanNs / 10], ArrowLeft: [spanNs * 0.9, spanNs] };
+  /** @type {Record<string, TimeRange>} */
+  const first = {
+    ArrowRight: [0, spanNs / 10],
+    ArrowLeft: [spanNs * 0.9, spanNs],
+    '+': [spanNs / 4, (spanNs * 3) / 4],
+    '=': [spanNs / 4, (spanNs * 3) / 4],
+  };
   if (key === 'Escape') {
     return null;
   }
   if (range === null) {
-    const made = first[key] ?? (key === '+' || key === '=' ? [spanNs / 4, (spanNs * 3) / 4] : undefined);
-    return made === undefined ? undefined : withinSpan(made, spanNs, leastNs);
+    return first[key] === undefined ? undefined : withinSpan(first[key], spanNs, leastNs);
   }
   const [from, to] = range;
   const length = to - from;
   const step = Math.max(leastNs, length * KEY_STEP);
   const middle = (from + to) / 2;
+  /** @type {Record<string, TimeRange>} */
   const changed = {
     ArrowLeft: shift ? [from, Math.max(from + leastNs, to - step)] : [from - step, to - step],
     ArrowRight: shift ? [from, Math.min(spanNs, to + step)] : [from + step, to + step],
@@ -65,13 +71,13 @@ export function rangeByKey(key, shift, range, spanNs, leastNs) {
     '-': [middle - length, middle + length],
     Home: [0, length],
     End: [spanNs - length, spanNs],
-  }[key];
-  return changed === undefined ? undefined : withinSpan(changed, spanNs, leastNs);
+  };
+  return changed[key] === undefined ? undefined : withinSpan(changed[key], spanNs, leastNs);
 }
 
 /** The range that a turn of the wheel makes: with Ctrl it is longer or shorter around the moment `at`, with Shift, or
  *  where the wheel turns sideways, it moves; undefined for other turns. null stands for all of the time.
- *  @param {{ deltaX: number, deltaY: number, ctrlKey: boolean, shiftKey: boolean }} turn
+ *  @param {Turn} turn
  *  @param {number} at
  *  @param {TimeRange | null} range
  *  @param {number} spanNs
@@ -97,10 +103,10 @@ export class Strip {
   /** Width of the canvas, in pixels of the page. */
   width = 0;
 
-  /** `on` has select(range or null, live), wheel(event, ns): true where the wheel was used, hover(text) and resized().
+  /** `on.wheel` is true where it used the wheel.
    *  @param {HTMLElement} container
    *  @param {Moments} moments
-   *  @param {any} on */
+   *  @param {{ select: (range: TimeRange | null, live: boolean) => void, wheel: (event: WheelEvent, ns: number) => boolean, hover: (text: string) => void, resized: () => void }} on */
   constructor(container, moments, on) {
     this.moments = moments;
     this.on = on;
@@ -111,12 +117,30 @@ export class Strip {
     /** The picture below the range, which stays while that moves; `drawn` is its size, empty where it is out of date. */
     this.still = context2d(document.createElement('canvas'));
     this.drawn = '';
+    /** @type {StripData | null} */
     this.data = null;
+    /** @type {HeatPlan} Columns and rows of the heat map. */
+    this.heat = heatPlan(moments);
+    /** @type {Float64Array} Weights of its cells. */
+    this.cells = new Float64Array();
+    /** @type {{ anchor: number, x: number, y: number, moved: boolean, range?: TimeRange | null } | null} */
     this.drag = null;
+    /** @type {number | undefined} The frame that draws a dragged range. */
+    this.frame = undefined;
     this.#listen();
   }
 
-  /** Columns that the plot has room for, that `samples` suffice for, and that `most` allows. */
+  /** The drawn data; there are none before the first `show`. */
+  get #shown() {
+    if (this.data === null) {
+      throw new Error('no strip of time is shown');
+    }
+    return this.data;
+  }
+
+  /** Columns that the plot has room for, that `samples` suffice for, and that `most` allows.
+   *  @param {number} samples
+   *  @param {number} most */
   columns(samples, most = Infinity) {
     const told = Math.min(most, Math.max(MIN_COLUMNS, samples / SAMPLES_EACH));
     return Math.max(1, Math.floor(Math.min(told, this.moments.buckets, this.container.clientWidth - LEFT_PX)));
@@ -155,14 +179,16 @@ export class Strip {
     }).observe(this.container);
   }
 
-  /** The time under a point; in the heat map, the beginning of its cell. */
+  /** The time under a point; in the heat map, the beginning of its cell.
+   *  @param {number} x
+   *  @param {number} y */
   #nsAt(x, y) {
     const { spanNs } = this.moments;
     const share = Math.max(0, Math.min(1, (x - LEFT_PX) / this.#plotWidth()));
-    if (this.data.mode === 'area') {
+    if (this.#shown.mode === 'area') {
       return share * spanNs;
     }
-    const { lengthNs, columns, rows } = this.data.heat;
+    const { lengthNs, columns, rows } = this.heat;
     const column = Math.min(columns - 1, Math.floor((share * spanNs) / lengthNs));
     const row = Math.max(0, Math.min(rows - 1, Math.floor((y / STRIP_PLOT_PX) * rows)));
     return Math.min(spanNs, column * lengthNs + (row * lengthNs) / rows);
@@ -170,7 +196,7 @@ export class Strip {
 
   /** Length of the piece of time that a point stands for. */
   #grainNs() {
-    return this.data.mode === 'area' ? 0 : this.data.heat.lengthNs / this.data.heat.rows;
+    return this.#shown.mode === 'area' ? 0 : this.heat.lengthNs / this.heat.rows;
   }
 
   #plotWidth() {
@@ -178,32 +204,37 @@ export class Strip {
   }
 
   #heatColumnPx() {
-    return (this.data.heat.lengthNs / Math.max(1, this.moments.spanNs)) * this.#plotWidth();
+    return (this.heat.lengthNs / Math.max(1, this.moments.spanNs)) * this.#plotWidth();
   }
 
+  /** @param {number} ns */
   #xOf(ns) {
     return LEFT_PX + (ns / Math.max(1, this.moments.spanNs)) * this.#plotWidth();
   }
 
+  /** @param {number} x */
   #edgeUnder(x) {
-    const { range, mode } = this.data;
+    const { range, mode } = this.#shown;
     if (range === null || mode !== 'area') {
       return -1;
     }
     return range.findIndex((ns) => Math.abs(this.#xOf(ns) - x) <= EDGE_PX);
   }
 
+  /** @param {PointerEvent} event */
   #begin(event) {
     if (this.data === null) {
       return;
     }
     const edge = this.#edgeUnder(event.offsetX);
-    const anchor = edge >= 0 ? this.data.range[1 - edge] : this.#nsAt(event.offsetX, event.offsetY);
+    const { range } = this.data;
+    const anchor = range !== null && edge >= 0 ? range[1 - edge] : this.#nsAt(event.offsetX, event.offsetY);
     this.drag = { anchor, x: event.offsetX, y: event.offsetY, moved: edge >= 0 };
     // A drag may end beside the canvas.
     this.canvas.setPointerCapture(event.pointerId);
   }
 
+  /** @param {PointerEvent} event */
   #move(event) {
     if (this.data === null) {
       return;
@@ -227,11 +258,14 @@ export class Strip {
     }
   }
 
+  /** @param {PointerEvent} event
+   *  @param {{ anchor: number }} drag */
   #dragged(event, { anchor }) {
     const [a, b] = [anchor, this.#nsAt(event.offsetX, event.offsetY)];
     return withinSpan([Math.min(a, b), Math.max(a, b) + this.#grainNs()], this.moments.spanNs, this.moments.bucketNs);
   }
 
+  /** @param {PointerEvent} event */
   #end(event) {
     if (this.drag !== null) {
       const range = this.drag.moved ? this.#dragged(event, this.drag) : null;
@@ -240,25 +274,26 @@ export class Strip {
     }
   }
 
+  /** @param {number} x
+   *  @param {number} y */
   #textAt(x, y) {
     const ns = this.#nsAt(x, y);
-    return this.data.mode === 'area' ? columnText(this.data, ns, this.moments.spanNs)
+    return this.#shown.mode === 'area' ? columnText(this.#shown, ns, this.moments.spanNs)
       : `${formatDuration(ns)} to ${formatDuration(ns + this.#grainNs())}`;
   }
 
-  /** Draws; `data` has series (label, colour), sums, columns, scale (of a column's sum), unit(value), range, mode, paint,
-   *  heatColour. */
+  /** @param {StripData} data */
   show(data) {
     this.data = data;
     if (data.mode === 'heat') {
-      this.data.heat = heatPlan(this.moments);
-      this.data.cells = heatCells(this.moments, this.data.heat, data);
+      this.cells = heatCells(this.moments, this.heat, data);
     }
     this.drawn = '';
     this.draw();
   }
 
-  /** Draws again with another range. */
+  /** Draws again with another range.
+   *  @param {TimeRange | null} range */
   showRange(range) {
     if (this.data !== null) {
       this.data.range = range;
@@ -292,10 +327,11 @@ export class Strip {
     this.#drawRange();
   }
 
+  /** @param {number} height */
   #drawStill(height) {
-    this.still.fillStyle = this.data.paint.gap;
+    this.still.fillStyle = this.#shown.paint.gap;
     this.still.fillRect(0, 0, this.width, height);
-    if (this.data.mode === 'area') {
+    if (this.#shown.mode === 'area') {
       this.#drawAreas();
     } else {
       this.#drawHeat();
@@ -306,7 +342,7 @@ export class Strip {
 
   #drawAreas() {
     const { still: context } = this;
-    const { series, sums, columns, scale, unit, paint } = this.data;
+    const { series, sums, columns, scale, unit, paint } = this.#shown;
     const most = maxOfColumns(sums, series.length) * scale;
     const { top, step } = axisSteps(most);
     const [width, plot] = [this.#plotWidth() / columns, STRIP_PLOT_PX - LOSS_PX];
@@ -352,7 +388,8 @@ export class Strip {
 
   #drawHeat() {
     const { still: context } = this;
-    const { heat, cells, paint, heatColour } = this.data;
+    const { heat, cells } = this;
+    const { paint, heatColour } = this.#shown;
     const most = cells.reduce((max, cell) => Math.max(max, cell), 0);
     const [width, height] = [this.#heatColumnPx(), STRIP_PLOT_PX / heat.rows];
     context.fillStyle = heatColour;
@@ -376,7 +413,7 @@ export class Strip {
 
   #drawLosses() {
     const { still: context } = this;
-    context.fillStyle = this.data.lossColour;
+    context.fillStyle = this.#shown.lossColour;
     for (const [from, to] of this.moments.lossWindows) {
       const left = this.#xOf(from);
       const width = Math.max(2, this.#xOf(to) - left);
@@ -389,7 +426,7 @@ export class Strip {
 
   #drawTimeAxis() {
     const { still: context, moments: { spanNs } } = this;
-    const { paint } = this.data;
+    const { paint } = this.#shown;
     const wanted = Math.max(1, Math.floor(this.#plotWidth() / 90));
     const { step } = axisSteps(spanNs, wanted);
     context.font = SMALL_FONT;
@@ -407,7 +444,7 @@ export class Strip {
   }
 
   #drawRange() {
-    const { range, mode, paint } = this.data;
+    const { range, mode, paint } = this.#shown;
     if (range === null) {
       return;
     }
@@ -427,9 +464,11 @@ export class Strip {
     context.fillRect(right - 1, 0, 2, STRIP_PLOT_PX + 4);
   }
 
+  /** @param {TimeRange} range */
   #drawHeatRange([from, to]) {
     const { context } = this;
-    const { heat, paint } = this.data;
+    const { heat } = this;
+    const { paint } = this.#shown;
     const width = this.#heatColumnPx();
     context.fillStyle = paint.gap;
     context.globalAlpha = 0.68;

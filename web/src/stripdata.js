@@ -5,10 +5,10 @@ import { groupRows } from './grouping.js';
 import { eachStep, seriesOver } from './moments.js';
 import { rowFilter } from './tree.js';
 
-/** @import { Moments } from './types.d.ts' */
+/** @import { HeatPlan, Moments, PageEvent, Profile, Rows, SampleChoice, StripSeries } from './types.d.ts' */
 
 /** Series that a strip tells apart; the lighter ones are joined. */
-export const MAX_SERIES = 8;
+const MAX_SERIES = 8;
 const MAX_HEAT_COLUMNS = 240;
 const MAX_HEAT_ROWS = 50;
 
@@ -41,7 +41,29 @@ export function maxOfColumns(sums, seriesCount) {
   return most;
 }
 
-/** Series of the selection by groups, the heaviest first, for `columns` columns of all time. */
+/** Shrinks columns with more weight than the machine has time in them. A sample of a clock stands for the time since the
+ *  sample before it. A part of that time lies in columns before its own.
+ *  @param {Float64Array} sums
+ *  @param {number} seriesCount
+ *  @param {number} most */
+export function boundColumns(sums, seriesCount, most) {
+  for (let at = 0; at < sums.length; at += seriesCount) {
+    const column = sums.subarray(at, at + seriesCount);
+    const sum = column.reduce((total, value) => total + value, 0);
+    if (sum > most) {
+      column.forEach((value, i) => {
+        column[i] = value * (most / sum);
+      });
+    }
+  }
+}
+
+/** Series of the selection by groups, the heaviest first, for `columns` columns of all time.
+ *  @param {Profile} profile
+ *  @param {{ rows: Rows, moments: Moments, selection: SampleChoice, byPeriod: boolean, event: PageEvent }} from
+ *  @param {string} by
+ *  @param {number} columns
+ *  @returns {StripSeries} */
 export function stripSeries(profile, { rows, moments, selection, byPeriod, event }, by, columns) {
   const { groupOf, names } = groupRows(profile, rows, by);
   const weight = byPeriod ? moments.period : moments.samples;
@@ -65,6 +87,10 @@ export function stripSeries(profile, { rows, moments, selection, byPeriod, event
   const sums = seriesOver(moments, seriesOf, Math.max(1, labels.length), columns, weight, [0, moments.buckets]);
   const columnNs = (moments.buckets * moments.bucketNs) / columns;
   const isTime = byPeriod && isClockEvent(event.name);
+  const cpusAvailable = profile.recording?.cpusAvailable ?? null;
+  if (isTime && !isWallEvent(event.name) && cpusAvailable !== null) {
+    boundColumns(sums, Math.max(1, labels.length), cpusAvailable * columnNs);
+  }
   return {
     labels: labels.length > 0 ? labels : [''],
     shares: own.map((group) => byGroup[group]),
@@ -79,7 +105,10 @@ export function stripSeries(profile, { rows, moments, selection, byPeriod, event
   };
 }
 
-/** Time and weights of a column, in words. */
+/** Time and weights of a column, in words.
+ *  @param {Pick<StripSeries, 'sums' | 'columns' | 'scale' | 'unit'> & { series: { label: string }[] }} data
+ *  @param {number} ns
+ *  @param {number} spanNs */
 export function columnText({ series, sums, columns, scale, unit }, ns, spanNs) {
   const column = Math.min(columns - 1, Math.floor((ns / Math.max(1, spanNs)) * columns));
   const values = series.map(({ label }, i) => ({ label, value: sums[column * series.length + i] * scale }));
@@ -88,7 +117,9 @@ export function columnText({ series, sums, columns, scale, unit }, ns, spanNs) {
   return `${formatDuration(ns)}: ${unit(total)}${parts.map(({ label, value }) => ` · ${label} ${unit(value)}`).join('')}`;
 }
 
-/** Columns and rows of the heat map: a column is a round piece of time, and its rows are parts of that. */
+/** Columns and rows of the heat map: a column is a round piece of time, and its rows are parts of that.
+ *  @param {Pick<Moments, 'spanNs' | 'bucketNs'>} moments
+ *  @returns {HeatPlan} */
 export function heatPlan({ spanNs, bucketNs }) {
   const least = Math.max(spanNs / MAX_HEAT_COLUMNS, bucketNs, 1);
   const power = 10 ** Math.floor(Math.log10(least));
@@ -98,9 +129,12 @@ export function heatPlan({ spanNs, bucketNs }) {
 }
 
 /** Weights of the cells, column by column.
- *  @param {Moments} moments */
+ *  @param {Moments} moments
+ *  @param {HeatPlan} plan
+ *  @param {Pick<StripSeries, 'seriesOf' | 'weight'>} series */
 export function heatCells(moments, { lengthNs, rows, columns }, { seriesOf, weight }) {
   const cells = new Float64Array(rows * columns);
+  /** @param {number} bucket */
   const cellOf = (bucket) => {
     const ns = bucket * moments.bucketNs;
     const column = Math.min(columns - 1, Math.floor(ns / lengthNs));

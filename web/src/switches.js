@@ -1,11 +1,11 @@
-// Context switches: the data block (written by crates/whit-page/src/switches.rs) as typed arrays,
+// Context switches: the data block (written by crates/read/whit-page/src/switches.rs) as typed arrays,
 // and queries on it. Knows nothing of the document.
 
 import { waitKind } from './colors.js';
 import { plainColumn } from './decode.js';
 import { cleanName } from './names.js';
 
-/** @import { SwitchTree, Switches, TimeRange, TimelineData } from './types.d.ts' */
+/** @import { SpanColumn, SwitchBlock, Switches, SwitchTree, SwitchTreeBlock, TimelineBlock, TimelineData, TimeRange } from './types.d.ts' */
 
 /** Activities in the order of their numbers. */
 export const ACTIVITIES = [
@@ -15,7 +15,7 @@ export const ACTIVITIES = [
   { id: 'mixed', label: 'several, too short to tell apart', light: 'hsl(28 44% 72%)', dark: 'hsl(28 42% 32%)' },
 ];
 
-/** @param {any} tree
+/** @param {SwitchTreeBlock} tree
  *  @param {string[]} names */
 function decodeSwitchTree(tree, names) {
   const up = plainColumn(tree.up, Int32Array);
@@ -26,7 +26,7 @@ function decodeSwitchTree(tree, names) {
       children[above] += 1;
     }
   });
-  /** @param {string} name */
+  /** @param {Exclude<keyof SwitchTreeBlock, 'leftOut'>} name */
   const column = (name) => plainColumn(tree[name], Float64Array);
   const name = plainColumn(tree.name, Uint32Array);
   return {
@@ -44,13 +44,14 @@ function decodeSwitchTree(tree, names) {
   };
 }
 
-/** @param {any} timeline */
+/** @param {TimelineBlock} timeline
+ *  @returns {TimelineData} */
 function decodeTimeline(timeline) {
-  /** @param {string} name */
+  /** @param {SpanColumn} name */
   const column = (name) => plainColumn(timeline[name], Float64Array);
-  /** @param {string} name */
+  /** @param {SpanColumn} name */
   const ids = (name) => plainColumn(timeline[name], Uint32Array);
-  /** @param {string} name */
+  /** @param {SpanColumn} name */
   const bytes = (name) => plainColumn(timeline[name], Uint8Array);
   const thread = ids('thread');
   // Spans stand by thread: where those of each begin, and behind the last of all.
@@ -64,7 +65,7 @@ function decodeTimeline(timeline) {
   return {
     ...timeline,
     threads: timeline.threads.map(cleanName),
-    ids: timeline.ids.map((/** @type {[number, number, string]} */ [pid, tid, comm]) => ({ pid, tid, comm: cleanName(comm) })),
+    ids: timeline.ids.map(([pid, tid, comm]) => ({ pid, tid, comm: cleanName(comm) })),
     reasons: timeline.reasons.map(cleanName),
     programReasons: timeline.programReasons.map(cleanName),
     wakers: {
@@ -92,8 +93,8 @@ function decodeTimeline(timeline) {
 }
 
 /** The block of the page.
- *  @returns {Switches}
- *  @param {any} block */
+ *  @param {SwitchBlock} block
+ *  @returns {Switches} */
 export function decodeSwitches(block) {
   const names = block.names.map(cleanName);
   return {
@@ -142,6 +143,7 @@ export function onlyWay(tree, node) {
  *  @param {SwitchTree} tree
  *  @param {Set<string>} opened */
 export function openedNodes(tree, opened) {
+  /** @type {[Map<number, string>, Set<number>]} */
   const [paths, open] = [new Map(), new Set()];
   tree.parent.forEach((parent, node) => {
     if (parent < 0 || open.has(parent)) {
@@ -176,7 +178,7 @@ export function spanAt(timeline, thread, ns) {
 /** Waits that the table of the longest has at most. */
 export const MAX_LONGEST = 200;
 /** Wake-ups that are followed back from one wait at most. */
-export const MAX_ARROWS = 12;
+const MAX_ARROWS = 12;
 
 const WAITING = ACTIVITIES.findIndex(({ id }) => id === 'waiting');
 

@@ -9,6 +9,10 @@ import { onlyWay, openedNodes, shownNodes } from './switches.js';
 /** Rows that are elements at most; the page gives the number of rows left out. */
 const MAX_SWITCH_ROWS = 2000;
 
+/** @typedef {'cpuNs' | 'waitNs' | 'sync' | 'preempt' | 'lossy' | 'open' | 'throughout'} SwitchSum
+ *  @typedef {{ id: SwitchSum, label: string, format: (value: number) => string, optional?: boolean }} SwitchColumn */
+
+/** @type {readonly SwitchColumn[]} */
 const SWITCH_COLUMNS = [
   { id: 'cpuNs', label: 'CPU Time', format: formatDuration },
   { id: 'waitNs', label: 'Inactive Wait Time', format: formatDuration },
@@ -20,11 +24,12 @@ const SWITCH_COLUMNS = [
 ];
 
 export class SwitchTable {
-  /** @type {any} */
+  /** @type {SwitchTree | null} */
   tree = null;
   /** @type {'callee' | 'caller'} */
   direction = 'callee';
 
+  /** @param {HTMLElement} container */
   constructor(container) {
     this.container = container;
     /** @type {Record<string, Set<string>>} Paths of names that show their children, by direction. */
@@ -43,11 +48,11 @@ export class SwitchTable {
       this.opened[direction] = new Set();
       this.#open(tree, 0, '');
     }
-    this.#render();
+    this.#render(tree);
   }
 
-  #render() {
-    const { tree } = this;
+  /** @param {SwitchTree} tree */
+  #render(tree) {
     const columns = SWITCH_COLUMNS.filter(({ id, optional }) => !optional || tree[id].some((value) => value > 0));
     const { paths, open } = openedNodes(tree, this.opened[this.direction] ?? new Set());
     const rows = shownNodes(tree, open);
@@ -57,7 +62,7 @@ export class SwitchTable {
       ...columns.map(({ label }) => el('th', { scope: 'col' }, label)),
       el('th', { scope: 'col', class: 'stack' }, 'Function / Call Stack'),
     );
-    const body = rows.slice(0, MAX_SWITCH_ROWS).map((row) => this.#row(columns, row, open.has(row.node), paths));
+    const body = rows.slice(0, MAX_SWITCH_ROWS).map((row) => this.#row(tree, columns, row, open.has(row.node), paths));
     const left = [];
     if (rows.length > MAX_SWITCH_ROWS) {
       left.push(`${formatCount(rows.length - MAX_SWITCH_ROWS)} rows are not shown: close some`);
@@ -74,8 +79,12 @@ export class SwitchTable {
     );
   }
 
-  #row(columns, { node, depth }, isOpen, paths) {
-    const { tree } = this;
+  /** @param {SwitchTree} tree
+   *  @param {readonly SwitchColumn[]} columns
+   *  @param {{ node: number, depth: number }} row
+   *  @param {boolean} isOpen
+   *  @param {Map<number, string>} paths */
+  #row(tree, columns, { node, depth }, isOpen, paths) {
     const name = tree.nameOf(node);
     const toggle = tree.children[node] === 0 ? el('span', { class: 'toggle' }) : el(
       'button',
@@ -84,7 +93,7 @@ export class SwitchTable {
         class: 'toggle',
         'aria-expanded': String(isOpen),
         'aria-label': `Call stacks through ${name}`,
-        onclick: () => this.#toggle(node, paths),
+        onclick: () => this.#toggle(tree, node, paths),
       },
       isOpen ? '▾' : '▸',
     );
@@ -93,7 +102,10 @@ export class SwitchTable {
     return el('tr', {}, ...columns.map(({ id, format }) => el('td', {}, format(tree[id][node]))), stack);
   }
 
-  /** Opens a node and the only way below it; `above` is the path of its parent. */
+  /** Opens a node and the only way below it; `above` is the path of its parent.
+   *  @param {SwitchTree} tree
+   *  @param {number} node
+   *  @param {string} above */
   #open(tree, node, above) {
     let path = above;
     for (const at of onlyWay(tree, node)) {
@@ -102,10 +114,13 @@ export class SwitchTable {
     }
   }
 
-  #toggle(node, paths) {
-    if (!this.opened[this.direction].delete(paths.get(node))) {
-      this.#open(this.tree, node, paths.get(this.tree.parent[node]) ?? '');
+  /** @param {SwitchTree} tree
+   *  @param {number} node
+   *  @param {Map<number, string>} paths */
+  #toggle(tree, node, paths) {
+    if (!this.opened[this.direction].delete(paths.get(node) ?? '')) {
+      this.#open(tree, node, paths.get(tree.parent[node]) ?? '');
     }
-    this.#render();
+    this.#render(tree);
   }
 }

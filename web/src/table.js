@@ -1,9 +1,12 @@
 // The table of functions: only the rows in view are elements.
 
-import { button, el } from './dom.js';
+import { button, el, swatch } from './dom.js';
 import { compileQuery } from './search.js';
 import { formatHalf, formatPercent } from './format.js';
 import { shortenName } from './names.js';
+import { stepByKey } from './rowlist.js';
+
+/** @import { FunctionRow, Intervals, State, TableEvents } from './types.d.ts' */
 
 const TABLE_ROW_PX = 28;
 const HEAD_PX = 32;
@@ -12,6 +15,7 @@ const OVERSCAN_ROWS = 8;
 const NAME_CHARACTER_PX = 7.23;
 const NAME_EXTRA_PX = 42;
 
+/** @type {readonly { id: State['sort'], label: string, title: string }[]} */
 const COLUMNS = [
   { id: 'self', label: 'Self', title: 'Samples whose innermost frame is this function' },
   { id: 'total', label: 'Children', title: 'Samples with this function anywhere on the stack: self and callees' },
@@ -19,25 +23,39 @@ const COLUMNS = [
   { id: 'binary', label: 'Binary', title: 'Binary that holds the function' },
 ];
 
-/** Compares rows by a column; ties go by weight, then by name. */
+/** Compares rows by a column; ties go by weight, then by name.
+ *  @param {State['sort']} sort
+ *  @param {boolean} ascending */
 export function compareRows(sort, ascending) {
+  /** @param {FunctionRow} a
+   *  @param {FunctionRow} b
+   *  @param {(row: FunctionRow) => string} of */
   const text = (a, b, of) => of(a).localeCompare(of(b));
-  const by = {
+  /** @type {Record<State['sort'], (a: FunctionRow, b: FunctionRow) => number>} */
+  const orders = {
     self: (a, b) => a.self - b.self || a.total - b.total,
     total: (a, b) => a.total - b.total || a.self - b.self,
     name: (a, b) => text(a, b, (row) => row.name),
     binary: (a, b) => text(a, b, (row) => row.binary),
-  }[sort];
+  };
+  const by = orders[sort];
   const sign = ascending ? 1 : -1;
-  return (a, b) => sign * by(a, b) || b.total - a.total || a.name.localeCompare(b.name);
+  return (/** @type {FunctionRow} */ a, /** @type {FunctionRow} */ b) => sign * by(a, b) || b.total - a.total || a.name.localeCompare(b.name);
 }
 
 export class FunctionTable {
-  /** `on` has sort(id), find(fn), open(fn), code(fn) or null, menu(fn, x, y). */
+  /** @param {HTMLElement} container
+   *  @param {TableEvents} on */
   constructor(container, on) {
     this.on = on;
+    /** @type {FunctionRow[]} */
     this.rows = [];
+    /** @type {Intervals | null} */
     this.intervals = null;
+    /** @type {(weight: number) => string} */
+    this.format = String;
+    /** @type {number | null} The function whose row is marked. */
+    this.chosen = null;
     this.current = 0;
     this.headers = Object.fromEntries(COLUMNS.map(({ id, label, title }) => (
       [id, el('div', { role: 'columnheader', class: `cell ${id}`, title }, button(label, () => on.sort(id)))])));
@@ -51,10 +69,12 @@ export class FunctionTable {
     new ResizeObserver(() => this.#render()).observe(this.scroller);
   }
 
-  /** Shows `rows` of {fn, name, binary, known, self, total, colour}, weights as shares and as text
-   *  by `format`; the row of the function `chosen` (null for none) is marked, and scrolled into view. */
+  /** Shows rows, weights as shares and as text by `format`; the row of the function `chosen` (null for none) is marked, and scrolled into view.
+   *  @param {FunctionRow[]} rows
+   *  @param {{ sort: State['sort'], ascending: boolean, filter: string, format: (weight: number) => string, chosen: number | null }} options */
   show(rows, { sort, ascending, filter, format, chosen }) {
     const query = compileQuery(filter, false);
+    /** @param {FunctionRow} row */
     const passes = (row) => query === null || query.test(row.name) || query.test(row.binary);
     this.rows = rows.filter(passes).sort(compareRows(sort, ascending));
     this.format = format;
@@ -90,7 +110,10 @@ export class FunctionTable {
     return Math.max(12, Math.floor(width / NAME_CHARACTER_PX));
   }
 
+  /** @param {FunctionRow} row
+   *  @param {number} index */
   #row(row, index) {
+    /** @param {'self' | 'total'} id */
     const weight = (id) => el(
       'div',
       { role: 'cell', class: `cell ${id}` },
@@ -110,13 +133,13 @@ export class FunctionTable {
       el(
         'div',
         { role: 'cell', class: 'cell name' },
-        this.#swatch(row.colour),
+        swatch(row.colour),
         button(shortenName(row.name, this.#nameLength()), () => this.on.find(row.fn), { class: `link${row.known ? '' : ' unknown'}`, title: `${row.name}\nShow in the graph`, tabindex: '-1' }),
       ),
       el('div', { role: 'cell', class: 'cell binary', title: row.binaryPath }, row.binary),
       el('div', { role: 'cell', class: 'cell act' }, button('⇅', () => this.on.open(row.fn), {
         class: 'icon', title: 'Callers and callees (s)', 'aria-label': `Callers and callees of ${row.name}`, tabindex: '-1',
-      }), row.hasCode ? button('≡', () => this.on.code(row.fn), {
+      }), row.hasCode ? button('≡', () => this.on.code?.(row.fn), {
         class: 'icon', title: 'Source and assembly (a)', 'aria-label': `Source and assembly of ${row.name}`, tabindex: '-1',
       }) : null),
     );
@@ -124,33 +147,30 @@ export class FunctionTable {
     return element;
   }
 
-  /** Half of an interval, in points of percent. */
+  /** Half of an interval, in points of percent.
+   *  @param {number} fn
+   *  @param {'self' | 'total'} id */
   #half(fn, id) {
     return this.intervals === null ? '' : formatHalf(this.intervals[id].half(fn));
   }
 
-  /** Shows intervals as well: {self, total}, each with half(fn). */
+  /** Shows intervals as well: {self, total}, each with half(fn).
+   *  @param {Intervals | null} intervals */
   showIntervals(intervals) {
     this.intervals = intervals;
     this.#render();
   }
 
+  /** @param {number} share */
   #bar(share) {
     const fill = el('span', { class: 'fill' });
     fill.style.width = `${Math.min(100, share * 100)}%`;
     return el('span', { class: 'bar', 'aria-hidden': 'true' }, fill);
   }
 
-  #swatch(colour) {
-    const swatch = el('span', { class: 'swatch', 'aria-hidden': 'true' });
-    swatch.style.background = colour;
-    return swatch;
-  }
-
+  /** @param {KeyboardEvent} event */
   #key(event) {
-    const page = Math.max(1, Math.floor(this.scroller.clientHeight / TABLE_ROW_PX) - 1);
-    const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity };
-    const step = steps[event.key];
+    const step = stepByKey(event.key, Math.floor(this.scroller.clientHeight / TABLE_ROW_PX) - 1);
     const row = this.rows[this.current];
     if (step !== undefined) {
       event.preventDefault();

@@ -1,42 +1,56 @@
 // Light or dark: as the system has it, or as chosen and kept.
 
 const THEME_KEY = 'whit-theme';
-const NEXT = { auto: 'light', light: 'dark', dark: 'auto' };
+/** Choices, each with the next one. */
+const NEXT = /** @type {const} */ ({ auto: 'light', light: 'dark', dark: 'auto' });
 
+/** @typedef {keyof typeof NEXT} ThemeChoice */
+
+/** @returns {ThemeChoice} */
 function storedTheme() {
   try {
-    return localStorage.getItem(THEME_KEY);
+    const stored = localStorage.getItem(THEME_KEY);
+    return stored === 'light' || stored === 'dark' ? stored : 'auto';
   } catch {
     // Storage may be closed to local files; the theme then follows the system.
-    return null;
+    return 'auto';
   }
 }
 
 export class Theme {
-  /** `button` shows the choice and goes to the next; `changed` is called after each change. */
+  /** `button` shows the choice and makes the next one; `changed` is called after each change.
+   *  @param {HTMLElement} button
+   *  @param {() => void} changed */
   constructor(button, changed) {
     this.button = button;
     this.changed = changed;
     this.darkQuery = window.matchMedia('(prefers-color-scheme: dark)');
-    this.#apply(storedTheme());
+    this.choice = storedTheme();
+    this.name = this.#nameOf(this.choice);
+    this.#show();
     this.darkQuery.addEventListener('change', () => {
-      this.#apply(this.choice);
+      this.#show();
       this.changed();
     });
     button.addEventListener('click', () => this.#next());
   }
 
-  #apply(choice) {
-    this.choice = Object.hasOwn(NEXT, choice ?? '') ? choice : 'auto';
+  /** @param {ThemeChoice} choice */
+  #nameOf(choice) {
     const system = this.darkQuery.matches ? 'dark' : 'light';
-    this.name = this.choice === 'auto' ? system : this.choice;
+    return choice === 'auto' ? system : choice;
+  }
+
+  #show() {
+    this.name = this.#nameOf(this.choice);
     document.documentElement.dataset.theme = this.name;
     this.button.dataset.choice = this.choice;
     this.button.title = `Theme: ${this.choice}. Click for ${NEXT[this.choice]}.`;
   }
 
   #next() {
-    this.#apply(NEXT[this.choice]);
+    this.choice = NEXT[this.choice];
+    this.#show();
     try {
       localStorage.setItem(THEME_KEY, this.choice);
     } catch {

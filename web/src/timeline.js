@@ -1,14 +1,14 @@
 // The states of each thread over time: running, preempted or waiting. A row for each thread, on a
 // canvas as large as the visible part.
 
-import { button, el, replaceKeepingFocus } from './dom.js';
+import { button, context2d, el, replaceKeepingFocus, swatch } from './dom.js';
 import { formatCount, formatDuration } from './format.js';
 import { shortenThread } from './names.js';
 import { waitKind } from './colors.js';
 import { activityColour, classColours, drawSpans, drawTimes } from './spans.js';
 import { ACTIVITIES, spanAt, wakeChain } from './switches.js';
 
-/** @import { TimelineData } from './types.d.ts' */
+/** @import { Activity, Paint, TimelineData, TimelineEvents, TimeRange } from './types.d.ts' */
 
 const LANE_PX = 20;
 const LANE_GAP_PX = 3;
@@ -28,6 +28,7 @@ const MIN_OUTLINE_PX = 4;
  *  @param {number} index */
 export function spanTip(timeline, index) {
   const activity = ACTIVITIES[timeline.activity[index]];
+  /** @param {string} text */
   const line = (text) => el('div', {}, text);
   const lines = [
     el('div', { class: 'tip-name' }, `${timeline.threads[timeline.thread[index]]}: ${activity.label}`),
@@ -56,9 +57,12 @@ export function spanTip(timeline, index) {
   return lines;
 }
 
+/** @param {string} text */
 const stackLine = (text) => el('div', { class: 'tip-code' }, text);
 
-/** The waker of a wait: its thread, the moment, and its call stack. */
+/** The waker of a wait: its thread, the moment, and its call stack.
+ *  @param {TimelineData} timeline
+ *  @param {number} index */
 function wakerLines({ wakers, reasons, waker, blockedNs, durationNs }, index) {
   const number = waker[index] - 1;
   const runnable = formatDuration(durationNs[index] - blockedNs[index]);
@@ -70,21 +74,24 @@ function wakerLines({ wakers, reasons, waker, blockedNs, durationNs }, index) {
 
 /** The legend: activities, and the kinds of waits that there are.
  *  @param {HTMLElement} container
- *  @param {any} paint
- *  @param {TimelineData} timeline */
+ *  @param {Paint} paint
+ *  @param {TimelineData} timeline
+ *  @param {{ hidden: ReadonlySet<string>, toggle: (kind: string) => void }} options */
 export function renderActivities(container, paint, timeline, { hidden, toggle }) {
   const { classes, grainNs } = timeline;
   const colours = classColours(timeline, paint);
   const kinds = new Map(classes.map((name, index) => [waitKind(name), colours[index]]));
   const known = ACTIVITIES.filter(({ id }) => (id === 'waiting' ? kinds.size === 0 : id !== 'mixed' || grainNs > 0));
   // The end of a wait, when its thread could run, has the same colour.
+  /** @param {Activity} activity */
   const label = ({ id, label: own }) => (id === 'preempted' ? 'waits for a CPU' : own);
   const entries = known.map((activity) => [label(activity), activityColour(activity, paint)]);
+  /** @param {string} text */
   const lower = (text) => `${text[0].toLowerCase()}${text.slice(1)}`;
+  /** @param {string} colour
+   *  @param {HTMLElement} whole */
   const entry = (colour, whole) => {
-    const swatch = el('span', { class: 'swatch', 'aria-hidden': 'true' });
-    swatch.style.background = colour;
-    whole.prepend(swatch);
+    whole.prepend(swatch(colour));
     return whole;
   };
   replaceKeepingFocus(container, [
@@ -99,32 +106,33 @@ export function renderActivities(container, paint, timeline, { hidden, toggle })
 }
 
 export class Timeline {
-  /** `on` has hover(span or -1, event), choose(span), range(text), and select(range or null), which is called instead of a change of
-   *  range where it is there.
-   *  @param {HTMLElement} scroller
+  /** @param {HTMLElement} scroller
    *  @param {TimelineData} timeline
-   *  @param {any} on */
+   *  @param {TimelineEvents} on */
   constructor(scroller, timeline, on) {
     this.scroller = scroller;
     this.timeline = timeline;
     this.on = on;
     this.from = 0;
     this.to = Math.max(timeline.spanNs, 1);
+    /** @type {number | null} Where a drag began. */
     this.dragFrom = null;
+    /** @type {Paint | undefined} */
+    this.paint = undefined;
     this.hovered = -1;
     this.chosen = -1;
     this.canvas = el('canvas', { 'aria-hidden': 'true' });
     this.lanes = [...timeline.threads.keys()];
     this.spacer = el('div', { class: 'spacer' }, this.canvas);
     scroller.append(this.spacer);
-    this.context = this.canvas.getContext('2d', { alpha: false });
+    this.context = context2d(this.canvas);
     new ResizeObserver(() => this.#draw()).observe(scroller);
     scroller.addEventListener('scroll', () => this.#draw(), { passive: true });
     scroller.addEventListener('keydown', (event) => event.key === 'Escape' && this.whole());
     this.canvas.addEventListener('pointermove', (event) => this.#hover(this.#spanUnder(event), event));
     this.canvas.addEventListener('pointerleave', (event) => this.#hover(-1, event));
     this.canvas.addEventListener('wheel', (event) => {
-      if (on.wheel?.(event, this.#nsAt(event.offsetX))) {
+      if (on.wheel(event, this.#nsAt(event.offsetX))) {
         event.preventDefault();
       }
     }, { passive: false });
@@ -136,6 +144,8 @@ export class Timeline {
     this.canvas.addEventListener('pointerup', (event) => this.#drop(event));
   }
 
+  /** @param {number} span
+   *  @param {PointerEvent} event */
   #hover(span, event) {
     if (span !== this.hovered) {
       this.hovered = span;
@@ -144,7 +154,8 @@ export class Timeline {
     this.on.hover(span, event);
   }
 
-  /** Outlines a span, scrolls its lane into view, and draws the arrows that lead to it; -1 for none. */
+  /** Outlines a span, scrolls its lane into view, and draws the arrows that lead to it; -1 for none.
+   *  @param {number} span */
   choose(span) {
     this.chosen = span;
     const lane = span < 0 ? -1 : this.lanes.indexOf(this.timeline.thread[span]);
@@ -159,9 +170,9 @@ export class Timeline {
   }
 
   /** Shows the lanes of `threads` that are 1 (null: of all), within `range` (null: as it was).
-   *  @param {any} paint
+   *  @param {Paint} paint
    *  @param {Uint8Array | null} threads
-   *  @param {number[] | null} range */
+   *  @param {TimeRange | null} range */
   show(paint, threads = null, range = null) {
     this.paint = paint;
     this.lanes = [...this.timeline.threads.keys()].filter((thread) => threads === null || threads[thread] === 1);
@@ -172,25 +183,36 @@ export class Timeline {
     this.#draw();
   }
 
-  /** Shows a part of the time. */
+  /** Shows a part of the time.
+   *  @param {number} from
+   *  @param {number} to */
   zoom(from, to) {
     this.#range(Math.max(0, from), Math.min(Math.max(this.timeline.spanNs, 1), to));
   }
 
   /** Shows the whole recording. */
   whole() {
-    if (this.on.select) {
-      this.on.select(null);
-      return;
-    }
-    this.#range(0, Math.max(this.timeline.spanNs, 1));
+    this.#select(null);
   }
 
+  /** Selects a range, or null for all of the time, in all views or, where they have none, here.
+   *  @param {TimeRange | null} range */
+  #select(range) {
+    if (this.on.select !== null) {
+      this.on.select(range);
+    } else {
+      this.#range(...(range ?? /** @type {TimeRange} */ ([0, Math.max(this.timeline.spanNs, 1)])));
+    }
+  }
+
+  /** @param {number} from
+   *  @param {number} to */
   #range(from, to) {
     [this.from, this.to] = [from, to];
     this.#draw();
   }
 
+  /** @param {PointerEvent} event */
   #drop(event) {
     const [x, from] = [event.offsetX, this.dragFrom];
     this.dragFrom = null;
@@ -205,19 +227,29 @@ export class Timeline {
     }
     const [a, b] = [this.#nsAt(Math.min(from, x)), this.#nsAt(Math.max(from, x))];
     if (b - a >= MIN_RANGE_NS) {
-      (this.on.select ?? (([from2, to2]) => this.#range(from2, to2)))([a, b]);
+      this.#select([a, b]);
     }
+  }
+
+  /** The colours; there are none before the first `show`. */
+  get #colours() {
+    if (this.paint === undefined) {
+      throw new Error('no time line is shown');
+    }
+    return this.paint;
   }
 
   #width() {
     return Math.max(1, this.scroller.clientWidth - LABEL_PX);
   }
 
+  /** @param {number} x */
   #nsAt(x) {
     const share = Math.max(0, Math.min(1, (x - LABEL_PX) / this.#width()));
     return this.from + share * (this.to - this.from);
   }
 
+  /** @param {MouseEvent} event */
   #spanUnder(event) {
     const lane = Math.floor((event.offsetY - LANE_AXIS_PX + this.scroller.scrollTop) / LANE_PX);
     if (event.offsetX < LABEL_PX || event.offsetY < LANE_AXIS_PX || lane >= this.lanes.length) {
@@ -251,16 +283,19 @@ export class Timeline {
     this.on.range(`${formatDuration(this.from)} to ${formatDuration(this.to)}${joined}`);
   }
 
+  /** @param {number} ns */
   #x(ns) {
     return LABEL_PX + ((ns - this.from) / (this.to - this.from)) * this.#width();
   }
 
-  /** Middle of a thread's lane on the canvas, or null where it has none. */
+  /** Middle of a thread's lane on the canvas, or null where it has none.
+   *  @param {number} thread */
   #laneMiddle(thread) {
     const lane = this.lanes.indexOf(thread);
     return lane < 0 ? null : LANE_AXIS_PX + lane * LANE_PX - this.scroller.scrollTop + (LANE_PX - LANE_GAP_PX) / 2;
   }
 
+  /** @param {number} span */
   #drawOutline(span) {
     const middle = span < 0 ? null : this.#laneMiddle(this.timeline.thread[span]);
     const [start, length] = [this.timeline.startNs[span], this.timeline.durationNs[span]];
@@ -268,14 +303,16 @@ export class Timeline {
       return;
     }
     const [left, right] = [Math.max(LABEL_PX, this.#x(start)), Math.min(LABEL_PX + this.#width(), this.#x(start + length))];
-    this.context.strokeStyle = this.paint.text;
+    this.context.strokeStyle = this.#colours.text;
     this.context.lineWidth = 2;
     this.context.strokeRect(left, middle - (LANE_PX - LANE_GAP_PX) / 2 + 1, Math.max(MIN_OUTLINE_PX, right - left), LANE_PX - LANE_GAP_PX - 2);
   }
 
-  /** Wake-ups that led to a span, as arrows between lanes; those farther back are fainter. */
+  /** Wake-ups that led to a span, as arrows between lanes; those farther back are fainter.
+   *  @param {number} span */
   #drawArrows(span) {
-    const { context, paint } = this;
+    const { context } = this;
+    const paint = this.#colours;
     const arrows = span < 0 ? [] : wakeChain(this.timeline, span);
     arrows.forEach(({ ns, from, to }, index) => {
       const [start, end] = [this.#laneMiddle(from), this.#laneMiddle(to)];
@@ -303,9 +340,11 @@ export class Timeline {
     });
   }
 
-  /** Times above the lanes, which move under them. */
+  /** Times above the lanes, which move under them.
+   *  @param {number} width */
   #drawAxis(width) {
-    const { context, paint } = this;
+    const { context } = this;
+    const paint = this.#colours;
     context.fillStyle = paint.gap;
     context.fillRect(0, 0, width, LANE_AXIS_PX);
     context.font = LANE_FONT;
@@ -313,8 +352,11 @@ export class Timeline {
     drawTimes(context, place, [this.from, this.to], paint);
   }
 
+  /** @param {number} thread
+   *  @param {number} top */
   #drawLane(thread, top) {
-    const { context, timeline, paint } = this;
+    const { context, timeline } = this;
+    const paint = this.#colours;
     const place = { left: LABEL_PX, width: this.#width(), top, height: LANE_PX - LANE_GAP_PX };
     drawSpans(context, timeline, thread, place, [this.from, this.to], paint);
     context.fillStyle = paint.gap;

@@ -4,10 +4,14 @@ import { button, el } from './dom.js';
 import { functionOf } from './tree.js';
 import { shortenName } from './names.js';
 
+/** @import { Model } from './model.js' */
+/** @import { MenuItem, Transform, TransformType } from './types.d.ts' */
+
 /** Keys of the types, as in the menu. */
-export const TRANSFORM_KEYS = { F: 'focus', S: 'subtree', M: 'merge', D: 'drop', R: 'recursion', C: 'library' };
+export const TRANSFORM_KEYS = /** @type {Readonly<Record<string, TransformType>>} */ ({ F: 'focus', S: 'subtree', M: 'merge', D: 'drop', R: 'recursion', C: 'library' });
 const MAX_NAME_CHARACTERS = 40;
 
+/** @type {Record<TransformType, (name: string) => string>} */
 const SENTENCES = {
   focus: (name) => `focus: ${name}`,
   subtree: (name) => `subtree: ${name}`,
@@ -18,14 +22,14 @@ const SENTENCES = {
 };
 
 /** Menu entries for the function of a key; `path` leads to its node in the whole tree, or is null.
- *  @param {any} model
+ *  @param {Model} model
  *  @param {number} key
  *  @param {number[] | null} path
- *  @param {(transform: any) => void} apply
- *  @returns {[string, () => void, string][]} */
+ *  @param {(transform: Transform) => void} apply
+ *  @returns {MenuItem[]} */
 export function transformItems(model, key, path, apply) {
   const fn = functionOf(key);
-  /** @type {[string, () => void, string][]} */
+  /** @type {MenuItem[]} */
   const subtree = path === null ? [] : [['Focus on this subtree', () => apply({ type: 'subtree', arg: path }), 'S']];
   if (model.isGroup(key)) {
     return subtree;
@@ -41,13 +45,23 @@ export function transformItems(model, key, path, apply) {
   ];
 }
 
+/** @param {Model} model
+ *  @param {Transform} transform */
 function nameOf(model, { type, arg }) {
-  const name = type === 'library' ? model.profile.dsos[arg]?.name : model.functionName(functionOf(type === 'subtree' ? arg.at(-1) : arg * 2));
+  const last = typeof arg === 'number' ? arg : functionOf(arg[arg.length - 1]);
+  const name = type === 'library' ? model.profile.dsos[last]?.name : model.functionName(last);
   return name ?? '(not in this recording)';
 }
 
-/** Fills the line; `keep(count)` keeps the first ones alone. */
+/** Fills the line; `keep(count)` keeps the first ones alone.
+ *  @param {HTMLElement} list
+ *  @param {Model} model
+ *  @param {readonly Transform[]} transforms
+ *  @param {(count: number) => void} keep */
 export function renderTransforms(list, model, transforms, keep) {
+  /** @param {string} text
+   *  @param {number} count
+   *  @param {string} title */
   const crumb = (text, count, title) => {
     const element = button(text, () => keep(count), { title });
     if (count === transforms.length) {

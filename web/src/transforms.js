@@ -5,10 +5,11 @@
 
 import { findOutermost, functionOf } from './tree.js';
 
-/** @import { Transform, Tree } from './types.d.ts' */
+/** @import { Transform, TransformContext, TransformType, Tree } from './types.d.ts' */
 
-/** Types by the letter that the address has for them. */
-export const TRANSFORM_LETTERS = { f: 'focus', s: 'subtree', m: 'merge', d: 'drop', r: 'recursion', c: 'library' };
+/** Types by the letter that the address has for them.
+ *  @type {Readonly<Record<string, TransformType>>} */
+const TRANSFORM_LETTERS = { f: 'focus', s: 'subtree', m: 'merge', d: 'drop', r: 'recursion', c: 'library' };
 
 /** Transforms that an address has at most. */
 const MAX_TRANSFORMS = 100;
@@ -16,25 +17,29 @@ const MAX_SUBTREE_PATH = 4096;
 
 const DROPPED = -1;
 
-/** Transforms as text for the address. */
+/** Transforms as text for the address.
+ *  @param {readonly Transform[]} transforms */
 export function encodeTransforms(transforms) {
   const letterOf = Object.fromEntries(Object.entries(TRANSFORM_LETTERS).map(([letter, type]) => [type, letter]));
   return transforms.map(({ type, arg }) => letterOf[type] + [arg].flat().map((key) => key.toString(36)).join('.')).join('-');
 }
 
-/** The transforms of an address; senseless ones are left out. */
+/** The transforms of an address; senseless ones are left out.
+ *  @param {string} text
+ *  @returns {Transform[]} */
 export function decodeTransforms(text) {
-  const decoded = text.split('-').slice(0, MAX_TRANSFORMS).map((part) => {
+  return text.split('-').slice(0, MAX_TRANSFORMS).flatMap((part) => {
     const type = TRANSFORM_LETTERS[part[0]];
     const keys = part.slice(1).split('.').slice(0, MAX_SUBTREE_PATH).map((key) => Number.parseInt(key, 36));
     const isSound = type !== undefined && keys.every((key) => key >= 0 && key < 2 ** 31);
-    return isSound ? { type, arg: type === 'subtree' ? keys : keys[0] } : null;
+    return isSound ? [{ type, arg: type === 'subtree' ? keys : keys[0] }] : [];
   });
-  return decoded.filter((transform) => transform !== null);
 }
 
 /** A tree in the making: children are found by key. */
 class Growth {
+  /** @param {number} size
+   *  @param {number} keyCount */
   constructor(size, keyCount) {
     this.keyCount = keyCount;
     this.count = 1;
@@ -44,9 +49,12 @@ class Growth {
     this.folded = new Uint32Array(size);
     this.parent[0] = -1;
     this.key[0] = -1;
+    /** @type {Map<number, number>} */
     this.known = new Map();
   }
 
+  /** @param {number} above
+   *  @param {number} key */
   child(above, key) {
     const slot = above * this.keyCount + key;
     let node = this.known.get(slot);
@@ -61,8 +69,12 @@ class Growth {
   }
 }
 
+/** A tree, the one that grows, and the transform: `arg` is -1 and `path` empty where it has none.
+ *  @typedef {TransformContext & { tree: Tree, growth: Growth, arg: number, path: number[] }} RuleInput */
+
 /** Where the children of a node go, for each type: `place(node, above)` gives a node of the grown tree, or
- *  DROPPED. `above` is where the parent went. */
+ *  DROPPED. `above` is where the parent went.
+ *  @type {Record<TransformType, (from: RuleInput) => (node: number, above: number) => number>} */
 const RULES = {
   merge: ({ tree, arg, growth }) => (node, above) => (
     functionOf(tree.key[node]) === arg || above < 0 ? above : growth.child(above, tree.key[node])),
@@ -71,6 +83,7 @@ const RULES = {
     functionOf(tree.key[node]) === arg || above < 0 ? DROPPED : growth.child(above, tree.key[node])),
 
   library: ({ tree, arg, growth, dsoOf, libraryKey }) => (node, above) => {
+    /** @param {number} at */
     const isIn = (at) => at > 0 && dsoOf(tree.key[at]) === arg;
     if (above < 0) {
       return above;
@@ -114,15 +127,15 @@ const RULES = {
     };
   },
 
-  subtree: ({ tree, arg, growth }) => {
+  subtree: ({ tree, path, growth }) => {
     const agrees = new Uint8Array(tree.count);
     agrees[0] = 1;
     return (node, above) => {
-      if (tree.depth[node] > arg.length) {
+      if (tree.depth[node] > path.length) {
         return above < 0 ? DROPPED : growth.child(above, tree.key[node]);
       }
-      agrees[node] = agrees[tree.parent[node]] && arg[tree.depth[node] - 1] === tree.key[node] ? 1 : 0;
-      return agrees[node] === 1 && tree.depth[node] === arg.length ? growth.child(0, tree.key[node]) : DROPPED;
+      agrees[node] = agrees[tree.parent[node]] && path[tree.depth[node] - 1] === tree.key[node] ? 1 : 0;
+      return agrees[node] === 1 && tree.depth[node] === path.length ? growth.child(0, tree.key[node]) : DROPPED;
     };
   },
 };
@@ -134,10 +147,12 @@ const KEEPS_ROOT = { merge: true, drop: true, library: true, recursion: true, fo
  *  functionCount, with all made-up functions.
  *  @param {Tree} tree
  *  @param {Transform} transform
+ *  @param {TransformContext} context
  *  @returns {Tree} */
 export function transformTree(tree, { type, arg }, context) {
   const growth = new Growth(tree.count + 1, context.functionCount * 2);
-  const place = RULES[type]({ tree, arg, growth, ...context });
+  const input = typeof arg === 'number' ? { arg, path: [] } : { arg: -1, path: arg };
+  const place = RULES[type]({ tree, growth, ...input, ...context });
   const placeOf = new Int32Array(tree.count).fill(DROPPED);
   placeOf[0] = KEEPS_ROOT[type] ? 0 : DROPPED;
   for (let node = 1; node < tree.count; node++) {

@@ -43,6 +43,7 @@ export function mergeTree(profile) {
   parent[0] = -1;
   key[0] = ALL;
   let count = 1;
+  /** @type {Map<number, number>} */
   const known = new Map();
   for (let i = 0; i < nodeOf.length; i++) {
     const above = nodes.parent[i] < 0 ? 0 : nodeOf[nodes.parent[i]];
@@ -227,7 +228,7 @@ export function topDownGraph(tree, weights) {
 
 /** Keys from below the root down to `node`. In order of time a path can come again: there it is the node's
  *  number.
- *  @param {Graph} graph
+ *  @param {Pick<Graph, 'parent' | 'key' | 'inTime'>} graph
  *  @param {number} node */
 export function pathTo(graph, node) {
   if (graph.inTime) {

@@ -7,10 +7,23 @@ export type Theme = 'light' | 'dark';
 /** Hue, saturation, lightness. */
 export type Colour = [number, number, number];
 
+export type TransformType = 'focus' | 'subtree' | 'merge' | 'drop' | 'recursion' | 'library';
+/** A change of the call tree: `arg` is a function, a binary, or a path of keys. */
 export interface Transform {
-  type: 'focus' | 'subtree' | 'merge' | 'drop' | 'recursion' | 'library';
+  type: TransformType;
   arg: number | number[];
 }
+/** What transforms know of keys; counts include made-up functions. */
+export interface TransformContext {
+  functionCount: number;
+  libraryKey(dso: number): number;
+  /** -1 for groups. */
+  dsoOf(key: number): number;
+  isGroup(key: number): boolean;
+}
+
+/** What a graph can have at its root. */
+export type GroupingId = 'process' | 'command' | 'thread' | 'cgroup' | 'cpu';
 
 /** The view, as the address holds it. */
 export interface State {
@@ -85,8 +98,8 @@ export interface Frames {
   flags: Uint8Array;
 }
 
-/** When samples were taken: entries in order of time. */
-export interface Moments {
+/** Facts of the page about its columns of time. */
+export interface MomentFacts {
   count: number;
   spanNs: number;
   bucketNs: number;
@@ -96,6 +109,10 @@ export interface Moments {
   hasCpus: boolean;
   lossWindows: TimeRange[];
   waitsBeginNs: number | null;
+}
+
+/** When samples were taken: entries in order of time. */
+export interface Moments extends MomentFacts {
   buckets: number;
   first: Int32Array;
   row: Int32Array;
@@ -104,11 +121,82 @@ export interface Moments {
   period: Float64Array;
 }
 
+/** The recording's description of itself. */
+export interface Recording {
+  path: string;
+  sizeBytes: number;
+  hostname: string;
+  osRelease: string;
+  version: string;
+  arch: string;
+  cpusOnline: number | null;
+  cpusAvailable: number | null;
+  cpuDesc: string;
+  cpuid: string;
+  totalMemKib: number | null;
+  cmdline: string[];
+  spanNs: number | null;
+  capturedOnS: number | null;
+  hasCallchains: boolean;
+}
+
+export interface Losses {
+  lostRecords: number;
+  lostChunks: number;
+  lostSamples: number;
+  pausedNs: number;
+  elapsedNs: number;
+  /** Absent where something was lost for an unknown time. */
+  dataLoss: number | null;
+}
+
+/** Interrupts of the PMU; `reason` says why they were not measured. */
+export interface PmiCost {
+  measurement: string;
+  reason: string | null;
+  count: number;
+  timeNs: number;
+  longestNs: number;
+  measuredNs: number;
+}
+
+/** BPF programs of the recorder; `reason` says why they were not measured. */
+export interface BpfCost {
+  reason: string | null;
+  programs: number;
+  runs: number;
+  runTimeNs: number;
+  timedNs: number;
+}
+
+/** The cost of recording. */
+export interface Ledger {
+  userCpuNs: number;
+  systemCpuNs: number;
+  recordedNs: number;
+  /** Without setting up; absent where that was not measured. */
+  recordingCpuNs: number | null;
+  setupNs: number;
+  setupCpuNs: number;
+  writtenBytes: number;
+  ringBytes: number;
+  rings: number;
+  writes: number;
+  writeNs: number;
+  wakeups: number;
+  /** Title, unit and figure. */
+  lines: [string, string, number][];
+  pmi: PmiCost;
+  bpf: BpfCost;
+}
+
 export interface Profile {
   layout: number;
   title: string;
+  /** The program that wrote the page. */
+  generator: string;
   startView?: string | null;
-  recording: any;
+  recording: Recording;
   warnings: string[];
   warningsLeftOff: number;
   comms: string[];
@@ -124,13 +212,28 @@ export interface Profile {
   moments: Moments | null;
   isServed?: boolean;
   // Blocks that modules of their own decode.
-  switches?: any;
-  code?: any;
-  compare?: any;
-  losses: any;
-  ledger: any;
+  switches?: SwitchBlock | null;
+  code?: CodeBlock | null;
+  compare?: CompareBlock | null;
+  losses: Losses & { truncatedBytes: number };
+  ledger: Ledger | null;
   records: [string, number][];
   bounds: { nodesBefore: number; foldThreshold: number | null; threadsMerged: number };
+}
+
+/** A profile whose columns of time are not read yet. */
+export interface TimelessProfile extends Omit<Profile, 'moments'> {
+  moments: MomentFacts | null;
+}
+
+/** The page's block of data; columns are text (`decode.js`). */
+export interface PageBlock extends Omit<TimelessProfile, 'threads' | 'dsos' | 'functions' | 'frames' | 'nodes' | 'rows'> {
+  threads: [pid: number, tid: number, comm: number][];
+  dsos: [path: string, name: string, buildId: string | null, kind: string][];
+  functions: { names: string[]; dso: string; known: string };
+  frames: Record<keyof Frames, string>;
+  nodes: { up: string; frame: string };
+  rows: Record<Exclude<keyof Rows, 'cpu'>, string>;
 }
 
 /** A call tree by function (`tree.js`). */
@@ -157,6 +260,15 @@ export interface Weights {
   totalPeriod: Float64Array;
 }
 
+/** Stacks that share a next frame. */
+export interface StackPart {
+  key: number;
+  from: number;
+  to: number;
+  samples: number;
+  period: number;
+}
+
 /** A tree to lay out. */
 export interface Graph {
   count: number;
@@ -165,8 +277,9 @@ export interface Graph {
   depth: Int32Array;
   totalSamples: Float64Array;
   totalPeriod: Float64Array;
-  selfSamples?: Float64Array | null;
-  selfPeriod?: Float64Array | null;
+  /** Absent where no weight is a node's own. */
+  selfSamples: Float64Array | null;
+  selfPeriod: Float64Array | null;
   cut?: boolean;
   inTime?: boolean;
 }
@@ -231,11 +344,34 @@ export interface ChartGraph extends LaidOut {
   stepNs: number;
 }
 
+/** A box of a stack chart, or a span of the line above the boxes. */
+export type ChartItem = { box: number; span?: undefined } | { span: number; box?: undefined };
+
 /** The choice of samples: an event, and masks of threads and commands or null for all. */
 export interface SampleChoice {
   event: number;
   threads: Uint8Array | null;
   comms: Uint8Array | null;
+}
+
+/** What a thread does in a span of time. */
+export interface Activity {
+  id: string;
+  label: string;
+  light: string;
+  dark: string;
+}
+
+/** What the time line of threads reports. */
+export interface TimelineEvents {
+  choose(span: number): void;
+  /** -1 for none. */
+  hover(span: number, event: PointerEvent): void;
+  range(text: string): void;
+  /** True where the wheel was used. */
+  wheel(event: WheelEvent, ns: number): boolean;
+  /** In place of a change of the time line's own range. */
+  select: ((range: TimeRange | null) => void) | null;
 }
 
 /** The states of threads over time; spans stand by thread and time. */
@@ -263,6 +399,59 @@ export interface TimelineData {
   spanNs: number;
   grainNs: number;
   maxSpans: number;
+}
+
+/** A call tree of waits in the page's block; columns are text. */
+export interface SwitchTreeBlock {
+  up: string;
+  name: string;
+  cpuNs: string;
+  waitNs: string;
+  sync: string;
+  preempt: string;
+  lossy: string;
+  open: string;
+  throughout: string;
+  leftOut: number;
+}
+
+/** Columns of spans in the page's block. */
+export type SpanColumn = 'thread' | 'startNs' | 'durationNs' | 'activity' | 'cpu' | 'reason' | 'class' | 'node' | 'waker' | 'blockedNs'
+  | 'lossy' | 'count' | 'runningNs' | 'preemptedNs' | 'waitingNs';
+export interface TimelineBlock extends Record<SpanColumn, string> {
+  threads: string[];
+  ids: [pid: number, tid: number, comm: string][];
+  reasons: string[];
+  programReasons: string[];
+  classes: string[];
+  wakers: { lane: string; names: string[]; name: string; reason: string };
+  spanNs: number;
+  grainNs: number;
+  maxSpans: number;
+}
+
+export interface SwitchBlock {
+  facts: string[];
+  names: string[];
+  callee: SwitchTreeBlock;
+  caller: SwitchTreeBlock;
+  timeline: TimelineBlock;
+}
+
+/** The samples and spans that a call tree of waits comes from. */
+export interface WaitInput {
+  base: BaseTree;
+  rows: Rows;
+  selection: SampleChoice;
+  /** The sum that a frame of waits counts for; null for code. */
+  partOf(key: number): string | null;
+  foldedKey: number;
+  timeline: TimelineData;
+  /** 1 for selected lanes. */
+  lanes: Uint8Array;
+  range: TimeRange | null;
+  /** The range in the time of the lanes. */
+  within: TimeRange;
 }
 
 /** A call tree of waits; parents stand before their children. */
@@ -310,6 +499,30 @@ export interface LaneEntries {
   isCut: boolean;
 }
 
+/** An entry of a selector. */
+export interface SelectOption {
+  value: string;
+  text: string;
+}
+
+/** A weight that a selector lists. */
+export interface Choice {
+  id: number | string;
+  name: string;
+  weight: number;
+}
+
+/** Attributes of a new element; functions are listeners, as `onclick`. */
+export interface Attributes {
+  onclick?: (event: MouseEvent) => void;
+  ondblclick?: (event: MouseEvent) => void;
+  oncontextmenu?: (event: MouseEvent) => void;
+  onkeydown?: (event: KeyboardEvent) => void;
+  [name: string]: string | boolean | null | undefined | ((event: never) => void);
+}
+/** A child of a new element; there is none where it is absent. */
+export type Child = Node | string | null | undefined;
+
 /** Elements of the template that are more than an HTMLElement. */
 export interface PageElements {
   event: HTMLSelectElement;
@@ -327,4 +540,360 @@ export interface PageElements {
   reset: HTMLButtonElement;
   'help-dialog': HTMLDialogElement;
   [id: string]: HTMLElement;
+}
+
+/** Fixed colours of a theme. */
+export interface Paint {
+  text: string;
+  fadedFill: string;
+  fadedText: string;
+  match: string;
+  root: string;
+  mark: string;
+  hatch: string;
+  gap: string;
+  binarySaturation: number;
+  /** Absent where each hue has its own. */
+  binaryLightness: number | null;
+  other: Colour;
+}
+
+/** Colours of frames by key, and marks of some. */
+export interface Marks {
+  paint: Paint;
+  fill(key: number): string;
+  match: ((key: number) => boolean) | null;
+  muted(key: number): boolean;
+}
+
+/** What a flame graph shows of its nodes. */
+export interface FlamePlace {
+  /** The zoomed node. */
+  zoom: number;
+  /** Roots are at the bottom. */
+  up: boolean;
+  /** Rows at the root that are left out. */
+  base?: number;
+  /** The text where no row is left. */
+  nothing?: string;
+  /** Outlines frames that are wide enough. */
+  chosen?: (key: number) => boolean;
+}
+
+/** What a flame graph draws. */
+export interface FlameData extends LaidOut, Marks, FlamePlace {
+  base: number;
+  nothing: string;
+  name(node: number): string;
+  /** In place of `fill`. */
+  fillNode?(node: number): string;
+  hatched?(node: number): boolean;
+  outlined?: ((key: number) => boolean) | null;
+  /** In place of the zoomed node's range. */
+  window?: TimeRange;
+  /** Draws on top. */
+  over?(context: CanvasRenderingContext2D, width: number, height: number): void;
+}
+
+/** What a flame graph reports. */
+export interface FlameEvents {
+  zoom(node: number): void;
+  open(node: number): void;
+  /** -1 for none. */
+  hover(node: number, event: PointerEvent | null): void;
+  menu(node: number, x: number, y: number): void;
+  current(node: number): void;
+  key(event: KeyboardEvent, node: number): void;
+  /** Where a click does not zoom. */
+  pick?(node: number): void;
+}
+
+/** Halves of 95 % intervals, by function or by node. */
+export interface Halves {
+  half(of: number): number;
+}
+export interface Intervals {
+  self: Halves;
+  total: Halves;
+  /** Blocks of time with samples. */
+  blocks?: number;
+}
+/** Entries of a range in blocks of time. */
+export interface EntryBlocks {
+  count: number;
+  /** Calls `take` for the entries of a block. */
+  each(block: number, take: (node: number, value: number) => void): void;
+}
+/** Intervals that are computed in short steps; null where too few blocks of time have samples. */
+export type IntervalSteps = Generator<void, Intervals | null, void>;
+
+/** A row of the call tree that is in view. */
+export interface CallTreeRow {
+  node: number;
+  /** Keys from the root, as text. */
+  path: string;
+  isOpen: boolean;
+  hasChildren: boolean;
+}
+/** What the call tree shows. */
+export interface CallTreeData extends LaidOut {
+  /** Opened rows are kept for the same kind. */
+  kind: string;
+  self: Float64Array | null;
+  total: number;
+  name(node: number): string;
+  binary(node: number): string;
+  format(weight: number): string;
+  colour(node: number): string;
+  chosen(node: number): boolean;
+}
+
+/** What the table of functions reports. */
+export interface TableEvents {
+  sort(id: State['sort']): void;
+  find(fn: number): void;
+  open(fn: number): void;
+  /** Absent on a page without code. */
+  code: ((fn: number) => void) | null;
+  menu(fn: number, x: number, y: number): void;
+}
+
+/** A row of the table of functions. */
+export interface FunctionRow {
+  fn: number;
+  name: string;
+  binary: string;
+  binaryPath: string;
+  hasCode: boolean;
+  known: boolean;
+  self: number;
+  total: number;
+  selfShare: number;
+  totalShare: number;
+  colour: string;
+}
+
+/** Series of the strip of time, and what its heat map adds up. */
+export interface StripSeries {
+  labels: string[];
+  /** Weights of the series that are one group each. */
+  shares: number[];
+  /** Column by column, the series of each. */
+  sums: Float64Array;
+  columns: number;
+  /** The series of each row, or -1. */
+  seriesOf: Int32Array;
+  weight: Float64Array;
+  /** Of a column's sum. */
+  scale: number;
+  unit(value: number): string;
+}
+
+/** What the strip of time draws. */
+export interface StripData extends StripSeries {
+  series: { label: string; colour: string }[];
+  range: TimeRange | null;
+  mode: State['strip'];
+  paint: Paint;
+  heatColour: string;
+  lossColour: string;
+}
+
+/** Columns and rows of a heat map; a column is `lengthNs` long. */
+export interface HeatPlan {
+  lengthNs: number;
+  rows: number;
+  columns: number;
+}
+
+/** A turn of the wheel. */
+export interface Turn {
+  deltaX: number;
+  deltaY: number;
+  ctrlKey: boolean;
+  shiftKey: boolean;
+}
+
+/** A weight of code for an event; `half` is that of its share's interval. */
+export interface CodeWeight {
+  event: number;
+  samples: number;
+  period: number;
+  half: number;
+}
+export type CodePlaces = Map<number, CodeWeight[]>;
+
+/** Columns of a function's code that are the same in the page's block. */
+export interface CodeColumns {
+  function: number;
+  /** First address in hexadecimal digits: it may not fit a number. */
+  start: string;
+  sizeBytes: number;
+  /** Why the instructions are not at hand. */
+  problem: string | null;
+  /** Distances from the start. */
+  offsets: number[];
+  texts: string[];
+  /** One more than the instruction that a jump leads to, 0 for none. */
+  targets: number[];
+  margins: number[];
+  marginTexts: [string, string][];
+  /** Jumps without an arrow. */
+  undrawn: number;
+  /** One more than the line, 0 for none. */
+  lineOf: number[];
+  chainOf: number[];
+  /** Inlined functions around an instruction, the outermost first: name, short name, place of the call. */
+  chains: [string, string, string][][];
+  files: string[];
+}
+/** Event, samples, period, and half of the interval in points of percent. */
+export type WeightEntry = [number, number, number, number | null];
+export type PlaceEntry = [place: number, ...WeightEntry];
+export interface FunctionCodeBlock extends CodeColumns {
+  weights: WeightEntry[];
+  /** File, number, text. */
+  lines: [number, number, string | null][];
+  rowWeights: PlaceEntry[];
+  lineWeights: PlaceEntry[];
+}
+export interface CodeLine {
+  file: number;
+  line: number;
+  text: string | null;
+}
+/** A row of the list of instructions: an instruction, or the begin or end of an inlined function. */
+export type InstructionRow =
+  | { row: number; depth: number; text?: undefined }
+  | { row?: undefined; text: string; title: string; depth: number; begins: number };
+/** A row of the list of lines: a heading, lines without code, or an index into the lines. */
+export type LineRow =
+  | { file: string; isMissing: boolean; gap?: undefined; line?: undefined }
+  | { gap: number; file?: undefined; line?: undefined }
+  | { line: number; file?: undefined; gap?: undefined };
+export interface FunctionCode extends CodeColumns {
+  name: string;
+  weights: CodeWeight[];
+  lines: CodeLine[];
+  rowWeights: CodePlaces;
+  lineWeights: CodePlaces;
+}
+/** What a page says of the code that it has not. */
+export interface CodeBounds {
+  leftOut: number;
+  /** Functions and their bytes. */
+  tooLarge: [number, number][];
+  maxFunctions: number;
+  minPercent: number;
+  maxFunctionBytes: number;
+  maxBytes: number;
+}
+export interface CodeBlock extends CodeBounds {
+  functions: FunctionCodeBlock[];
+}
+/** The code of the hottest functions. */
+export interface Code extends CodeBounds {
+  functions: FunctionCode[];
+}
+
+/** Divisor of compared values. */
+export type Per = 'share' | 'units' | 'event';
+/** A tested difference; `null` halves are not bounded. */
+export interface Difference {
+  before: number;
+  after: number;
+  before_plus_minus: number | null;
+  after_plus_minus: number | null;
+  change: number;
+  low: number;
+  high: number;
+  verdict: string;
+  smallest: number | null;
+}
+export interface DiffName {
+  function: string;
+  binary: string;
+}
+/** A row of the document of `whit diff --json`. */
+export interface DiffRow extends DiffName {
+  renamed: DiffName | null;
+  matched: string;
+  self: Difference;
+  total: Difference | null;
+  caller: (DiffName & { total: Difference }) | null;
+}
+export interface DiffEvent {
+  name: string;
+  tests: number;
+  rows: DiffRow[];
+}
+export interface DiffDocument {
+  before: string[];
+  after: string[];
+  per: Per;
+  units: [number, number] | null;
+  per_event: string | null;
+  events: DiffEvent[];
+}
+export interface CompareBlock {
+  diff: DiffDocument;
+  /** The page's events before and after; for each row one more than its function, 0 for none. */
+  events: { sides: number[]; functions: number[]; leftOff: number }[];
+  maxRows: number;
+  commands: string[];
+  narrowed: string[];
+}
+
+export interface BinaryName {
+  name: string;
+  binary: string;
+}
+/** A function of a comparison; `fn` is -1 where no node leads to it. */
+export interface ComparisonRow extends BinaryName {
+  fn: number;
+  renamed: BinaryName | null;
+  matched: string;
+  self: Difference;
+  total: Difference | null;
+  caller: (BinaryName & { total: Difference }) | null;
+}
+export interface ComparisonEvent {
+  name: string;
+  tests: number;
+  /** The page's events before and after. */
+  sides: number[];
+  rows: ComparisonRow[];
+  byFunction: Map<number, ComparisonRow>;
+  leftOff: number;
+}
+/** A row for a part of the samples, which nothing has judged. */
+export interface PartRow extends ComparisonRow {
+  total: Difference;
+}
+/** Two sides compared. */
+export interface Comparison {
+  before: string[];
+  after: string[];
+  per: Per;
+  units: [number, number] | null;
+  perEvent: string | null;
+  events: ComparisonEvent[];
+  maxRows: number;
+  commands: string[];
+  narrowed: string[];
+}
+
+/** What a change of the state changes. */
+export type Change = Partial<State>;
+/** Actions by key. */
+export type Keys = Record<string, (() => void) | undefined>;
+/** Label, action, and the key that does the same. */
+export type MenuItem = [label: string, action: () => void, key?: string];
+
+/** The result of a search: a mask of functions, their share of the total, the error of a regular expression. */
+export interface Found {
+  functions: Uint8Array;
+  weight: number;
+  share: number;
+  error: string;
 }

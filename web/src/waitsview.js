@@ -1,7 +1,7 @@
 // The view of waits: facts, the longest waits or their call tree, and the lanes of the threads.
 
 import { themePaint } from './colors.js';
-import { byId, choiceButton, el } from './dom.js';
+import { byId, el, setStatus } from './dom.js';
 import { formatDuration } from './format.js';
 import { LongestWaits } from './longest.js';
 import { Tooltip } from './popups.js';
@@ -9,7 +9,13 @@ import { hiddenClasses } from './switches.js';
 import { SwitchTable } from './switchtable.js';
 import { Timeline, renderActivities, spanTip } from './timeline.js';
 
-/** How the call tree of waits counts in a selection, in words. */
+/** @import { Page } from './page.d.ts' */
+/** @import { State, Switches, TimeRange } from './types.d.ts' */
+
+/** How the call tree of waits counts in a selection, in words.
+ *  @param {TimeRange | null} range
+ *  @param {number} grainNs
+ *  @param {number} foldedNs */
 function waitTreeNote(range, grainNs, foldedNs) {
   const parts = [];
   if (range !== null) {
@@ -25,27 +31,26 @@ function waitTreeNote(range, grainNs, foldedNs) {
 }
 
 export class WaitsView {
-  /** `on` has go(change) and wheel(event, ns).
-   *  @param {any} switches
-   *  @param {any} model
-   *  @param {any} on */
-  constructor(switches, model, on) {
+  /** @param {Page} page
+   *  @param {Switches} switches */
+  constructor(page, switches) {
+    this.page = page;
     this.switches = switches;
-    this.model = model;
-    this.on = on;
-    choiceButton('view=switches').hidden = false;
+    this.model = page.model;
     byId('switch-facts').replaceChildren(...switches.facts.map((fact) => el('p', {}, fact)));
     this.switchTable = new SwitchTable(byId('switch-table'));
     this.spanTip = new Tooltip((index) => spanTip(switches.timeline, index));
-    const hasStrip = model.moments !== null;
-    const inStrip = (range) => range.map((ns) => Math.round(ns + this.#begin()));
+    const hasStrip = page.strip !== null;
+    /** @type {(range: TimeRange) => TimeRange} */
+    const inStrip = ([from, to]) => [Math.round(from + this.#begin()), Math.round(to + this.#begin())];
     this.longest = new LongestWaits(byId('longest-waits'), switches.timeline, {
       choose: (span) => {
         this.timeline.choose(span);
-        byId('status').textContent = span < 0 ? '' : spanTip(switches.timeline, span).map(({ textContent }) => textContent).join('; ');
+        setStatus(span < 0 ? '' : spanTip(switches.timeline, span).map(({ textContent }) => textContent).join('; '));
       },
-      range: (from, to) => (hasStrip ? on.go({ range: inStrip([from, to]) }) : this.timeline.zoom(from, to)),
+      range: (from, to) => (hasStrip ? page.go({ range: inStrip([from, to]) }) : this.timeline.zoom(from, to)),
     });
+    /** @type {Timeline} */
     this.timeline = new Timeline(byId('timeline'), switches.timeline, {
       choose: (span) => this.longest.mark(span),
       hover: (index, event) => {
@@ -58,9 +63,9 @@ export class WaitsView {
       range: (text) => {
         byId('timeline-range').textContent = text;
       },
-      wheel: (event, ns) => hasStrip && on.wheel(event, ns + this.#begin()),
+      wheel: (event, ns) => page.strip?.wheel(event, ns + this.#begin()) ?? false,
       // The strip's range is that of all views.
-      select: hasStrip ? (range) => on.go({ range: range === null ? null : inStrip(range) }) : null,
+      select: hasStrip ? (range) => page.go({ range: range === null ? null : inStrip(range) }) : null,
     });
     byId('timeline-whole').addEventListener('click', () => this.timeline.whole());
   }
@@ -70,23 +75,12 @@ export class WaitsView {
     return this.model.moments?.waitsBeginNs ?? 0;
   }
 
-  /** Shows the waits of a state in a theme. */
-  show(state, theme) {
-    const { switches: { timeline } } = this;
-    const paint = themePaint(theme);
+  show() {
+    const { switches: { timeline }, page: { state, theme } } = this;
     const hidden = new Set(state.without.split(',').filter((kind) => kind !== ''));
-    renderActivities(byId('switch-legend'), paint, timeline, {
-      hidden,
-      toggle: (kind) => {
-        const kinds = hidden.has(kind) ? [...hidden].filter((other) => other !== kind) : [...hidden, kind];
-        this.on.go({ without: kinds.sort().join(',') });
-      },
-    });
-    const { pid, tid, comm, range } = state;
-    const matches = (id) => (pid === null || id.pid === pid) && (tid === null || id.tid === tid) && (comm === null || id.comm === comm);
-    const within = this.model.moments === null ? null
-      : range === null ? [0, Math.max(1, timeline.spanNs)] : range.map((ns) => ns - this.#begin());
-    const threads = Uint8Array.from(timeline.ids, (id) => (matches(id) ? 1 : 0));
+    this.#renderLegend(hidden);
+    const [threads, within] = [this.#threads(), this.#within()];
+    const shown = within ?? this.#whole();
     const isTree = state.waits === 'tree';
     byId('longest-waits').hidden = isTree;
     byId('longest-count').hidden = isTree;
@@ -94,14 +88,52 @@ export class WaitsView {
     byId('switch-directions').hidden = !isTree;
     byId('tree-note').textContent = '';
     if (isTree) {
-      this.#showTree(state, threads, within ?? [0, Math.max(1, timeline.spanNs)]);
+      this.#showTree(state, threads, shown);
     } else {
-      this.longest.show(threads, within ?? [0, Math.max(1, timeline.spanNs)], hiddenClasses(timeline, hidden));
+      this.longest.show(threads, shown, hiddenClasses(timeline, hidden));
     }
-    this.timeline.show(paint, threads, within);
+    this.timeline.show(themePaint(theme.name), threads, within);
   }
 
-  /** Sums over everything come with the page; those of a selection are made here. */
+  /** @param {ReadonlySet<string>} hidden */
+  #renderLegend(hidden) {
+    const { switches: { timeline }, page } = this;
+    renderActivities(byId('switch-legend'), themePaint(page.theme.name), timeline, {
+      hidden,
+      toggle: (kind) => {
+        const kinds = hidden.has(kind) ? [...hidden].filter((other) => other !== kind) : [...hidden, kind];
+        page.go({ without: kinds.sort().join(',') });
+      },
+    });
+  }
+
+  /** 1 for the threads of the selection. */
+  #threads() {
+    const { pid, tid, comm } = this.page.state;
+    return Uint8Array.from(this.switches.timeline.ids, (id) => (
+      (pid === null || id.pid === pid) && (tid === null || id.tid === tid) && (comm === null || id.comm === comm) ? 1 : 0));
+  }
+
+  /** All of the time of the lanes.
+   *  @returns {TimeRange} */
+  #whole() {
+    return [0, Math.max(1, this.switches.timeline.spanNs)];
+  }
+
+  /** The range of the strip in the time of the lanes; null where lanes have a range of their own.
+   *  @returns {TimeRange | null} */
+  #within() {
+    const { range } = this.page.state;
+    if (this.page.strip === null) {
+      return null;
+    }
+    return range === null ? this.#whole() : [range[0] - this.#begin(), range[1] - this.#begin()];
+  }
+
+  /** Sums over everything come with the page; those of a selection are made here.
+   *  @param {State} state
+   *  @param {Uint8Array} threads
+   *  @param {TimeRange} within */
   #showTree({ pid, tid, comm, direction }, threads, within) {
     const { model, switches } = this;
     const isWhole = [pid, tid, comm, model.range].every((choice) => choice === null);

@@ -4,15 +4,15 @@
 import { ACTIVITIES } from './switches.js';
 import { functionOf, isInlined, rowFilter } from './tree.js';
 
-/** @import { BaseTree, Rows, SampleChoice, SwitchTree, TimeRange, TimelineData } from './types.d.ts' */
+/** @import { BaseTree, SwitchTree, WaitInput } from './types.d.ts' */
 
 /** Nodes of a tree at most; deeper ones count as the frames above them. */
-export const MAX_WAIT_NODES = 100_000;
+const MAX_WAIT_NODES = 100_000;
 
 const [WAIT_ACTIVITY, PREEMPT_ACTIVITY] = ['waiting', 'preempted'].map((wanted) => ACTIVITIES.findIndex(({ id }) => id === wanted));
 const SUMS = ['cpuNs', 'waitNs', 'sync', 'preempt', 'lossy'];
 
-/** Frames that stand for waits, by name (crates/whit-page/src/wall.rs). */
+/** Frames that stand for waits, by name (crates/read/whit-page/src/wall.rs). */
 const PREEMPTED_FRAME = '[preempted]';
 const LOSSY_FRAME = '[time that a loss touches]';
 
@@ -34,7 +34,7 @@ function emptySums(count) {
 
 /** Adds the times of the selected rows to their stacks; `counts` adds those of waits as well.
  *  @param {Record<string, Float64Array>} own
- *  @param {any} from */
+ *  @param {Pick<WaitInput, 'base' | 'rows' | 'selection' | 'partOf' | 'foldedKey'> & { counts: boolean }} from */
 function addRows(own, { base, rows, selection, partOf, foldedKey, counts }) {
   const selected = rowFilter(rows, selection);
   let foldedNs = 0;
@@ -63,7 +63,7 @@ function addRows(own, { base, rows, selection, partOf, foldedKey, counts }) {
 
 /** Adds the number of single waits with a part in the range; `lossyAlone` where the rows have counted the others.
  *  @param {Record<string, Float64Array>} own
- *  @param {any} from */
+ *  @param {Pick<WaitInput, 'base' | 'foldedKey' | 'timeline' | 'lanes' | 'within'> & { lossyAlone: boolean }} from */
 function addSpans(own, { base, foldedKey, timeline, lanes, within: [from, to], lossyAlone }) {
   for (let i = 0; i < timeline.thread.length; i++) {
     const isIn = timeline.startNs[i] < to && timeline.startNs[i] + timeline.durationNs[i] > from;
@@ -87,7 +87,7 @@ function addSpans(own, { base, foldedKey, timeline, lanes, within: [from, to], l
 
 /** Sums of each stack of the merged tree, without those below it, and the time of folded stacks. `range` is null for
  *  all of the time; `within` is the range in the time of the lanes.
- *  @param {{ base: BaseTree, rows: Rows, selection: SampleChoice, partOf: (key: number) => string | null, foldedKey: number, timeline: TimelineData, lanes: Uint8Array, range: TimeRange | null, within: TimeRange }} from */
+ *  @param {WaitInput} from */
 export function waitSums({ base, rows, selection, partOf, foldedKey, timeline, lanes, range, within }) {
   const own = emptySums(base.count);
   const foldedNs = addRows(own, { base, rows, selection, partOf, foldedKey, counts: range === null });
@@ -115,6 +115,7 @@ function heaviestFirst(own) {
 function growTree(base, own, direction, max) {
   /** @type {{ parent: number[], key: number[], cut: number }} */
   const grown = { parent: [], key: [], cut: 0 };
+  /** @type {Map<number, number>} */
   const known = new Map();
   const keys = base.key.reduce((most, key) => Math.max(most, key), 0) + 2;
   const ownOf = [];

@@ -7,7 +7,7 @@ import { DEFAULT_STATE } from '../../src/state.js';
 import { Model } from '../../src/model.js';
 import { bucketsOf, decodeMoments, eachStep } from '../../src/moments.js';
 import { blocksOf, Ratios, studentQuantile } from '../../src/estimate.js';
-import { axisSteps, heatCells, heatPlan, stripSeries } from '../../src/stripdata.js';
+import { axisSteps, boundColumns, heatCells, heatPlan, stripSeries } from '../../src/stripdata.js';
 import { rangeByKey, rangeByWheel, withinSpan } from '../../src/strip.js';
 import { profileOf, random, sumOf } from './profiles.js';
 
@@ -150,6 +150,12 @@ test('more series than the strip tells apart are joined', () => {
   model.select(DEFAULT_STATE);
   const strip = stripSeries(profile, { ...model, moments: profile.moments, rows: profile.rows }, 'process', 10);
   assert.deepEqual([strip.labels[0], strip.labels.at(-1), strip.labels.length], ['comm0 (100)', '5 others', 8]);
+});
+
+test('a column has no more CPUs than the machine', () => {
+  const sums = Float64Array.from([3, 1, 1, 0.5]);
+  boundColumns(sums, 2, 2);
+  assert.deepEqual([...sums], [1.5, 0.5, 1, 0.5]);
 });
 
 test('one second is a round piece, and an axis has round steps', () => {

@@ -1,0 +1,58 @@
+// The registry of views: each row is reached by its tab, its digit and its address; a view without data is not shown.
+
+import assert from 'node:assert/strict';
+
+import { VIEWS } from '../../src/views.js';
+import { addressOf, inBrowser } from './browser.js';
+
+const { test, open } = inBrowser();
+
+/** Views that need data which a page does not have. */
+const ABSENT = { server: ['compare', 'switches'], waits: ['compare', 'source'], compare: ['chart', 'source', 'switches'] };
+
+/** The ids of the sections in view. */
+const shown = (page) => page.locator('main > section[id^=view-]:visible').evaluateAll((all) => all.map(({ id }) => id));
+
+/** Asserts that one view is in view, and in the address: the default may be left out there. */
+async function assertShown(page, id, how) {
+  assert.deepEqual(await shown(page), [`view-${id}`], `${how} of ${id}`);
+  assert.equal(await page.locator(`[data-view=${id}]`).getAttribute('aria-pressed'), 'true', `${how} of ${id}`);
+  assert.match(await addressOf(page), new RegExp(`^[^#]*#?(.*&)?(view=${id}(&|$)|$)`), `${how} of ${id}`);
+}
+
+for (const [name, absent] of Object.entries(ABSENT)) {
+  const present = VIEWS.filter(({ id }) => !absent.includes(id));
+
+  test(`${name}: each view of the registry has a tab, a digit and an address`, () => open(name, '', async (page) => {
+    const labels = await page.locator('#tabs button:visible').allInnerTexts();
+    assert.deepEqual(labels, present.map(({ label }) => label));
+    const last = present.at(-1).id;
+    for (const [index, { id }] of present.entries()) {
+      await page.click(`[data-view=${last}]`);
+      await page.click(`[data-view=${id}]`);
+      await assertShown(page, id, 'tab');
+      await page.click(`[data-view=${id === last ? 'graph' : last}]`);
+      await page.keyboard.press(String(index + 1));
+      await assertShown(page, id, 'digit');
+      await page.click(`[data-view=${last}]`);
+      await page.evaluate((view) => { location.hash = `view=${view}`; }, id);
+      await page.waitForSelector(`#view-${id}:visible`);
+      await assertShown(page, id, 'address');
+    }
+    await page.keyboard.press(String(present.length + 1));
+    await assertShown(page, last, 'a digit beyond the tabs');
+  }));
+
+  for (const id of absent) {
+    test(`${name}: ${id} has no data, so it is not shown`, () => open(name, `#view=${id}`, async (page) => {
+      assert.deepEqual(await shown(page), ['view-graph']);
+      assert.ok(await page.locator(`[data-view=${id}]`).isHidden());
+    }));
+  }
+}
+
+test('each view of the registry is on one of these pages', () => {
+  const seen = VIEWS.filter(({ id }) => Object.values(ABSENT).some((absent) => !absent.includes(id)));
+  assert.deepEqual(seen, VIEWS);
+  assert.equal(new Set(VIEWS.map(({ id }) => id)).size, VIEWS.length, 'ids differ');
+});
