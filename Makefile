@@ -2,7 +2,7 @@
 # Every target does its own set-up and needs no terminal.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test cluster bench soak torture kernels package tutorial miri fuzz fuzz-corpus mutants fmt setup-demo setup-test setup-bench setup-kernels setup-package
+.PHONY: help demo test install uninstall cluster bench soak torture kernels package tutorial miri fuzz fuzz-corpus mutants fmt setup-demo setup-test setup-bench setup-kernels setup-package
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -12,6 +12,12 @@ demo: setup-demo ## build whit, record a real program, print its report, write i
 
 test: setup-test ## everything that is checked: format, lints, tests, fuzz smoke runs, licences
 	@scripts/test.sh
+
+install: setup-demo ## build whit and install it below PREFIX=/usr/local (DESTDIR= for packages)
+	@PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' scripts/install.sh install
+
+uninstall: ## remove what make install has installed below PREFIX=/usr/local
+	@PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' scripts/install.sh uninstall
 
 # Outside of `make test`: it fetches Spark, of 460 MB.
 cluster: setup-bench ## ask Spark, DuckDB and DataFusion twelve questions over three hosts, compare, and time them (ROUNDS=, RUNS=)
@@ -24,7 +30,7 @@ soak: setup-bench ## record at the highest rate for MINUTES=10; fails if memory 
 	@scripts/soak.sh
 
 # Outside of `make test`: it takes some twenty minutes.
-torture: setup-bench ## attack whit: damaged recordings, killed, stopped and starved recorders, full disks, storms (EFFORT=100, SEED=)
+torture: setup-bench ## attack whit: damaged recordings, killed, stopped and starved recorders, full disks, storms, hostile binaries and paths (EFFORT=100, SEED=)
 	@$(MAKE) -s -C bench/workloads storm sleeper
 	@cargo build --quiet --release --locked -p whit -p whit-torture
 	@target/release/whit-torture --effort $(or $(EFFORT),100) $(if $(SEED),--seed $(SEED)) $(ATTACKS)

@@ -19,7 +19,7 @@ for python in "$ROOT"/target/{setup/consumers,cluster}/python/bin/python; do
 done
 
 say "building whit (release)"
-cargo_build --release --locked -p whit -p whit-bench
+cargo_build --release --locked -p whit -p whit-query -p whit-serve -p whit-terminal -p whit-bench
 make -s -C bench/workloads deep matrix pingpong yield spawn token
 mkdir -p "$OUT"
 status=0

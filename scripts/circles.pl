@@ -2,7 +2,7 @@
 # Finds circles among the modules of crates: modules that import each other, directly or by way of others.
 # A module and its children may name each other; children among themselves may not.
 #
-#   scripts/circles.pl crates/whit-capture  judges crates; exit code 1 where one has a circle
+#   scripts/circles.pl crates/record/whit-capture  judges crates; exit code 1 where one has a circle
 #   scripts/circles.pl --self-test          checks circles that have to be found, and others that may be
 use strict;
 use warnings;

@@ -46,7 +46,7 @@ spark() {
 dataset() {
     if [ "$WHIT" = target/release/whit ]; then
         say "building whit (release)"
-        cargo_build --release --locked -p whit
+        cargo_build --release --locked -p whit -p whit-query
     fi
     make -s -C bench/workloads mutexes pingpong shares
     rm -rf "$OUT/hosts"

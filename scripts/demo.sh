@@ -16,9 +16,9 @@ cargo_build --release --locked -p whit
 quietly "$OUT/workload.log" make -C bench/workloads deep
 
 say ""
-say "\$ whit record -F 5000 --call-graph dwarf -- deep --seconds 2"
+say "\$ whit record -F 5000 -- deep --seconds 2"
 report=(-i "$OUT/demo.data")
-if "$WHIT" record -F 5000 --call-graph dwarf -o "$OUT/demo.data" -- \
+if "$WHIT" record -F 5000 -o "$OUT/demo.data" -- \
     target/workloads/deep --seconds 2 2>"$OUT/record.log"; then
     cat "$OUT/record.log"
 elif grep -qE "$REFUSED" "$OUT/record.log"; then
@@ -46,4 +46,5 @@ say ""
 say "The page with the flame graph: $OUT/demo.html"
 say "More:  target/release/whit report ${report[*]}"
 say "       target/release/whit script ${report[*]} | less"
+say "The interface of terminals, whit top, serve, query and watch: sudo make install"
 say "$((SECONDS - start)) s"

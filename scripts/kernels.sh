@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs whit's BPF programs on other kernels than this machine's, each in QEMU: the tests of
-# crates/whit-bpf, and a recording of every switch and wake-up. Without KVM the processor is emulated, and a
+# crates/record/whit-bpf, and a recording of every switch and wake-up. Without KVM the processor is emulated, and a
 # kernel takes some minutes.
 #
 #   [ACCELERATOR=tcg] [LIMIT_S=900] scripts/kernels.sh [VMLINUZ...]
@@ -72,7 +72,7 @@ while read -r program; do
     take "$program"
     tests+=("$program")
 done < <(test_programs)
-mkdir -p "$ROOT_FS$ROOT/crates/whit-bpf"
+mkdir -p "$ROOT_FS$ROOT/crates/record/whit-bpf"
 
 cat >"$ROOT_FS/init" <<INIT
 #!/bin/busybox sh
@@ -89,7 +89,7 @@ for counters in on off; do
         grep -o 'echo +pids > /sys/fs/cgroup/cgroup.subtree_control' || echo "GUEST-SILENT \$counters"
 done
 echo +pids >/sys/fs/cgroup/cgroup.subtree_control
-cd $ROOT/crates/whit-bpf
+cd $ROOT/crates/record/whit-bpf
 for test in ${tests[*]}; do echo "\$test"; \$test --test-threads=1; done
 cd /tmp
 $WHIT doctor | grep -E 'bpf engine|BTF'

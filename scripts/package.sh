@@ -3,7 +3,7 @@
 #
 #   whit_VERSION_ARCH.deb            for Debian and Ubuntu; its debug information is in whit-dbgsym_…
 #   whit-VERSION-ARCH.tar.gz         a static program, manual pages and completions
-#   cargo install --path crates/whit
+#   cargo install --path crates/whit/whit, and of the other programs
 #
 #   scripts/package.sh [deb] [tarball] [cargo]     (all three)
 #
@@ -12,6 +12,7 @@
 set -euo pipefail
 . "$(dirname "$0")/env.sh"
 . "$ROOT/scripts/clean-root.sh"
+. "$ROOT/scripts/share.sh"
 
 VERSION=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 ARCH=$(uname -m)
@@ -25,22 +26,6 @@ for tool in objcopy dpkg-deb dpkg-shlibdeps debootstrap gzip cargo-deb; do
 done
 [ "$(id -u)" = 0 ] || fail "the clean roots are made by debootstrap, which needs root: sudo make package"
 mkdir -p "$OUT"
-
-# Manual pages and completions, by the program that was just built.
-# share DIRECTORY WHIT
-share() {
-    local share=$1 whit=$2
-    cargo run --quiet --profile dist --locked -p whit-reference -- man "$share/man/man1"
-    gzip -9nf "$share"/man/man1/*.1
-    mkdir -p "$share"/{bash-completion/completions,zsh/vendor-completions,fish/vendor_completions.d,doc/whit}
-    "$whit" completions bash >"$share/bash-completion/completions/whit"
-    "$whit" completions zsh >"$share/zsh/vendor-completions/_whit"
-    "$whit" completions fish >"$share/fish/vendor_completions.d/whit.fish"
-    cp README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT docs/privileges.md "$share/doc/whit/"
-    # Not among the documents, which minimal systems do not install.
-    install -D -m 644 docs/book/src/tutorial/shop.c "$share/whit/examples/shop.c"
-    install -D -m 644 -t "$share/whit/watch" dist/*
-}
 
 # Takes the debug information of a program into a file that debuggers find by its build id.
 # split PROGRAM DEBUG-DIRECTORY
@@ -60,7 +45,7 @@ small() {
     local bytes
     bytes=$(stat -c %s "$1")
     [ "$bytes" -le "$MAX_RECORDER_BYTES" ] ||
-        fail "$1 has $bytes bytes, more than $MAX_RECORDER_BYTES: what came into it that whit-query, whit-terminal, whit-watch or whit-debuginfod could hold?"
+        fail "$1 has $bytes bytes, more than $MAX_RECORDER_BYTES: what came into it that another program could hold?"
 }
 
 # The first steps of a new user: version, help, a recording by each engine, its report.
@@ -91,9 +76,9 @@ try() {
 deb() {
     local root=$OUT/root-deb
     rm -f "$OUT"/*.deb "$OUT"/*.ddeb
-    cargo_build --profile dist --locked -p whit -p whit-debuginfod -p whit-watch
+    cargo_build --profile dist --locked "${PROGRAM_PACKAGES[@]}"
     rm -rf "$OUT/share"
-    share "$OUT/share" target/dist/whit
+    share "$OUT/share" target/dist
     quietly "$OUT/deb.log" env SOURCE_DATE_EPOCH="$(git log -1 --format=%ct)" \
         cargo deb -p whit --no-build --profile dist --dbgsym --output "$OUT"
     # Debian's name for what Ubuntu calls .ddeb.
@@ -117,17 +102,19 @@ deb() {
 }
 
 tarball() {
-    local name=whit-$VERSION-$ARCH tree whit suite
+    local name=whit-$VERSION-$ARCH tree program whit suite
     tree=$OUT/$name
     rm -rf "$tree"
     RUSTFLAGS="${RUSTFLAGS:-} -C target-feature=+crt-static" \
-        cargo_build --profile dist --locked -p whit -p whit-debuginfod -p whit-watch --target "$TARGET"
-    for whit in "$tree"/bin/whit-query "$tree"/bin/whit-serve "$tree"/bin/whit-terminal "$tree"/bin/whit-debuginfod "$tree"/bin/whit-watch "$tree"/bin/whit; do
-        install -D -m 755 "target/$TARGET/dist/$(basename "$whit")" "$whit"
+        cargo_build --profile dist --locked "${PROGRAM_PACKAGES[@]}" --target "$TARGET"
+    # The last one makes the completions.
+    for program in "${PROGRAMS[@]:1}" whit; do
+        whit=$tree/bin/$program
+        install -D -m 755 "target/$TARGET/dist/$program" "$whit"
         split "$whit" "$OUT/$name-debug"
         if readelf -d "$whit" | grep -q NEEDED; then fail "$whit is not static"; fi
     done
-    share "$tree/share" "$whit"
+    share "$tree/share" "target/$TARGET/dist"
     tar -C "$OUT" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$(git log -1 --format=%ct)" \
         -czf "$OUT/$name.tar.gz" "$name"
     tar -C "$OUT" -czf "$OUT/$name-debug.tar.gz" "$name-debug"
@@ -153,15 +140,13 @@ try_tarball() {
 }
 
 cargo_install() {
-    local root=$OUT/cargo
+    local root=$OUT/cargo program
     rm -rf "$root"
     say "cargo install"
-    quietly "$OUT/cargo-install.log" cargo install --quiet --locked --path crates/whit --root "$root" --target-dir target
-    quietly "$OUT/cargo-install.log" cargo install --quiet --locked --path crates/whit-debuginfod --root "$root" --target-dir target
-    quietly "$OUT/cargo-install.log" cargo install --quiet --locked --path crates/whit-watch --root "$root" --target-dir target
-    "$root/bin/whit-watch" --version
-    "$root/bin/whit-debuginfod" --version
-    "$root/bin/whit" --version
+    for program in "${PROGRAMS[@]}"; do
+        quietly "$OUT/cargo-install.log" cargo install --quiet --locked --path crates/*/"$program" --root "$root" --target-dir target
+        "$root/bin/$program" --version
+    done
     "$root/bin/whit" record -q -e cpu-clock -o "$OUT/cargo.data" -- true
     "$root/bin/whit" report -i "$OUT/cargo.data" --stats >/dev/null
     "$root/bin/whit" query -i "$OUT/cargo.data" -c "SELECT * FROM recording" >/dev/null

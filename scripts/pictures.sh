@@ -21,7 +21,7 @@ mount -t tmpfs none /mnt
 cp "$ROOT/target/dist/whit" target/workloads/deep target/workloads/mutexes /usr/local/bin/
 cd /mnt
 
-whit record -F 5000 --call-graph dwarf -- deep --seconds 2 2>record.txt >/dev/null
+whit record -F 5000 -- deep --seconds 2 2>record.txt >/dev/null
 report=(report --no-pager --no-children -g none --percent-limit 3)
 whit "${report[@]}" -q >report.txt
 # whit profiles itself: code of its own, inlined code, libraries and the kernel.

@@ -113,7 +113,7 @@ go_consumer() {
     [ -x $place/read-otlp ] && return
     mkdir -p $place
     say "setup: the Go module of OTLP profiles"
-    quietly "$LOG" go build -C crates/whit/tests/whole_program/exports/read_otlp -buildvcs=false \
+    quietly "$LOG" go build -C crates/whit/whit/tests/whole_program/exports/read_otlp -buildvcs=false \
         -o "$PWD/$place/read-otlp" . ||
         warn "cannot build the reader of OTLP profiles in Go: its test is skipped"
 }
@@ -122,7 +122,7 @@ go_consumer() {
 receivers_folder() {
     local place=$PWD/target/setup/receivers
     mkdir -p "$place"
-    cp -r crates/whit-push/tests/receivers/programs/. "$place/"
+    cp -r crates/always-on/whit-push/tests/receivers/programs/. "$place/"
     echo "$place"
 }
 

@@ -14,6 +14,8 @@ LOGS=target/test
 # Lines that a failed step shows of its log.
 SHOWN_LINES=200
 SHOWN_COLUMNS=600
+# Programs of fuzz targets search until they are stopped.
+EVERYTHING=(--workspace --exclude whit-fuzz)
 # The oldest node whose test runner knows the options that web/test/run.sh gives.
 NODE_MAJOR_MIN=18
 # Tests append `name: reason` here when this machine lacks something that they need.
@@ -107,6 +109,26 @@ page_tests() {
     step "page" web/test/run.sh
 }
 
+# As a user installs whit, and removes it, below a root of its own.
+installation() {
+    local root=$ROOT/target/install/root name
+    rm -rf "$root"
+    BUILT=$ROOT/target/debug PREFIX=/opt/whit DESTDIR=$root scripts/install.sh install || return
+    for name in whit whit-watch whit-serve whit-query whit-terminal whit-debuginfod; do
+        "$root/opt/whit/bin/$name" --version || return
+    done
+    # Subcommands that are programs of their own are found where they are installed.
+    for name in watch serve query; do
+        "$root/opt/whit/bin/whit" "$name" --help >/dev/null || return
+    done
+    for name in man/man1/whit-record.1.gz bash-completion/completions/whit zsh/site-functions/_whit doc/whit/LICENSE-MIT; do
+        [ -s "$root/opt/whit/share/$name" ] || { echo "there is no share/$name"; return 1; }
+    done
+    grep -q '^ExecStart=/opt/whit/bin/whit watch' "$root/opt/whit/lib/systemd/system/whit-watch.service" || return
+    PREFIX=/opt/whit DESTDIR=$root scripts/install.sh uninstall || return
+    [ -z "$(find "$root" -type f)" ] || { find "$root" -type f; return 1; }
+}
+
 # mdbook takes minutes to build too. The tests run the book's commands and check its links without it.
 book() {
     if ! have mdbook; then
@@ -145,21 +167,22 @@ step "format of the guest" rustfmt --check --edition 2024 guest/main.rs
 step "judgement of prose" scripts/prose.pl --self-test
 step "prose" scripts/prose.pl
 step "judgement of import circles" scripts/circles.pl --self-test
-step "import circles" scripts/circles.pl crates/*
+step "import circles" scripts/circles.pl crates/*/*
 step "workloads" make -C bench/workloads
 step "lints" cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
 step "whit-pmu without std" cargo build -p whit-pmu --no-default-features --locked --quiet
 step "whit-vpmu alone" cargo build -p whit-vpmu --locked --quiet
 step "whit-pmu with alloc" cargo build -p whit-pmu --features alloc --locked --quiet
-# Programs of fuzz targets search until they are stopped.
-step "unit and property tests" cargo test --workspace --exclude whit-fuzz --lib --bins --locked --quiet --no-fail-fast
-step "documentation tests" cargo test --workspace --doc --locked --quiet --no-fail-fast
-# Tests run programs of other packages, and `cargo test` builds only those of the tested one.
-step "programs" cargo build --workspace --exclude whit-fuzz --bins --locked --quiet
-step "whole-program tests" cargo test --workspace --test '*' --locked --quiet --no-fail-fast -- --skip measured::
+# All at once: another choice of packages or targets has other features, and builds their crates again. Tests run
+# programs of other packages, and `cargo test` builds only those of the tested one.
+step "programs and tests" cargo build "${EVERYTHING[@]}" --lib --bins --examples --tests --locked --quiet
+step "unit and property tests" cargo test "${EVERYTHING[@]}" --lib --bins --locked --quiet --no-fail-fast
+step "documentation tests" cargo test "${EVERYTHING[@]}" --doc --locked --quiet --no-fail-fast
+step "installation" installation
+step "whole-program tests" cargo test "${EVERYTHING[@]}" --test '*' --locked --quiet --no-fail-fast -- --skip measured::
 # Tests that measure the running machine judge several repetitions by their median (whit_testing::measure), one
 # test at a time: what another one does would be measured as well.
-step "measured tests" cargo test --workspace --test '*' --locked --quiet --no-fail-fast -- measured:: --test-threads=1
+step "measured tests" cargo test "${EVERYTHING[@]}" --test '*' --locked --quiet --no-fail-fast -- measured:: --test-threads=1
 step "documentation" documentation
 fuzz_smoke_runs
 page_tests

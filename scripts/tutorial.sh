@@ -17,4 +17,4 @@ echo 'APT::Get::Assume-Yes "true";' >"$root/etc/apt/apt.conf.d/99tutorial"
 quietly "$OUT/apt.log" inside "$root" apt-get -q update
 say "following the tutorials"
 WHIT_TUTORIAL_ROOT=$root cargo test --quiet --locked -p whit --test book -- \
-    --nocapture --exact measured::the_tutorials_run 2>&1 | tee "$OUT/tutorial.txt"
+    --nocapture --exact recorded::the_tutorials_run 2>&1 | tee "$OUT/tutorial.txt"

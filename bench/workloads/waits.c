@@ -3,7 +3,8 @@
 //
 //   waits [--iterations N]
 //
-// A pair hands a token to and fro by futex, N times each; one thread sleeps N/10 times for 0.1 ms;
+// A pair on one CPU hands a token to and fro by futex, N times each, so that each of them has to wait.
+// One thread sleeps N/10 times for 0.1 ms;
 // one gives up the CPU N times; three compute, which is more than two CPUs have room for. For each, a
 // line:
 //
@@ -27,6 +28,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "placement.h"
 #include "result.h"
 
 enum { THREADS = 7 };
@@ -110,6 +112,9 @@ __attribute__((noinline)) static void compute(int unused) {
 static void *run(void *argument) {
     struct worker *worker = argument;
     worker->tid = syscall(SYS_gettid);
+    // Where each has its own CPU, the token may be back before they come to wait.
+    cpu_set_t allowed;
+    if (worker->work == play && sched_getaffinity(0, sizeof allowed, &allowed) == 0) placement_pin(&allowed, 0);
     pthread_barrier_wait(&all_here);
     worker->begin = take_counts();
     worker->work(worker->side);

@@ -15,7 +15,7 @@ fuzz_target!(|data| {
     for word in data.windows(8).step_by(8) {
         let word = u64::from_le_bytes(word.try_into().expect("8 bytes"));
         for time in [TimestampNs(0), TimestampNs(word), TimestampNs(u64::MAX)] {
-            if let Some(offset) = dump.locate(Avma(word), time) {
+            if let Ok(offset) = dump.locate(Avma(word), Some(time)) {
                 let _ = dump.resolve(offset);
             }
         }

@@ -25,7 +25,7 @@ fn look_up(names: Arc<EmbeddedNames>) {
                 (symbols.function_range(Svma(address)), symbols.code_at(Svma(address), address));
             let _ = symbols.bias_of_mapping(Avma(0x7000), FileOffset(address), 0x1000);
             let _ = (symbols.svma_of(FileOffset(address)), symbols.variable_at(Svma(address)));
-            let _ = symbols.locate_jit(Avma(address), TimestampNs(address));
+            let _ = symbols.locate_jit(Avma(address), Some(TimestampNs(address)));
         }
     }
 }

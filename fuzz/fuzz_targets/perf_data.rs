@@ -46,7 +46,7 @@ fn ask_records(block: &[u8], events: &EventTable) {
     while let Some((record, tail)) = RawRecord::split(rest) {
         let parsed = SideBand::parse(record);
         assert!(parsed.is_none() || SideBand::is_decoded(record.header.kind));
-        let _ = events.parse_id_trailer(record.body);
+        let _ = events.parse_id_trailer(record);
         let deferred = DeferredChain::parse(record.body);
         assert!(deferred.is_none_or(|chain| chain.addresses.len() <= record.body.len() / 8));
         if record.header.kind == record_type::SAMPLE

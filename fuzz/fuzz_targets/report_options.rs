@@ -33,8 +33,9 @@ fn fields(text: &str) -> bool {
 fn time(text: &str) -> bool {
     let Ok(filter) = TimeFilter::parse(text) else { return false };
     for (first, last) in [(0, 0), (5, 1_000_000_007), (0, u64::MAX), (u64::MAX, u64::MAX)] {
-        let range = filter.resolve(TimestampNs(first), TimestampNs(last));
-        assert!(range.from <= range.to, "{text}: {range:?}");
+        let ranges: Vec<_> = filter.resolve(TimestampNs(first), TimestampNs(last)).iter().collect();
+        assert!(ranges.iter().all(|range| range.from <= range.to), "{text}: {ranges:?}");
+        assert!(ranges.is_sorted_by(|one, next| one.to < next.from), "{text}: {ranges:?}");
     }
     true
 }

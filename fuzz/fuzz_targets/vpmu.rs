@@ -5,7 +5,7 @@
 use whit_fuzz::fuzz_target;
 use whit_vpmu::Backing;
 
-#[path = "../../crates/whit-vpmu/tests/support/mod.rs"]
+#[path = "../../crates/pmu/whit-vpmu/tests/support/mod.rs"]
 mod support;
 
 use support::guest::{Pair, Setting, Step, register, value};

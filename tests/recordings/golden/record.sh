@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes the recordings of this folder anew that a real perf makes: perf-*. All others come from
-# the generator in crates/whit/tests/golden (see README.md). Afterwards the expected output has
+# the generator in crates/whit/whit/tests/golden (see README.md). Afterwards the expected output has
 # to be made anew as well:
 #
 #   record.sh && WHIT_BLESS=1 cargo test -p whit --test golden

@@ -1,0 +1,125 @@
+//! Loading a recording with the parallelism at each sample.
+//!
+//! One thread reads records in order of time and follows who runs; it gives each sample its parallelism. Threads
+//! then make the call chains of batches of them and add them up, in any order.
+
+use super::follower::{Follower, Known, Source};
+use super::level::Parallelism;
+use super::set::ParallelismOf;
+use crate::aggregate::Aggregate;
+use crate::error::LoadError;
+use crate::finish::finish;
+use crate::model::Profile;
+use crate::options::LoadOptions;
+use crate::ordered::{Batch, OrderedSamples, PendingSample};
+use crate::ordered_pool::{self, in_turn};
+use crate::prepare::{Prepared, prepare};
+use crate::progress::Progress;
+use crate::ring_losses::RecordedCpus;
+use crate::sample_sums::SampleSums;
+use crate::stops::StopCounts;
+use crate::stream_plan::BlockTimes;
+use crate::switches::{Roles, all_losses};
+use crate::warning::Warning;
+use whit_perfdata::reader::Recording;
+use whit_perfdata::record::record_type::{SAMPLE, SWITCH, SWITCH_CPU_WIDE};
+
+/// Samples, each with its parallelism.
+#[derive(Default)]
+struct Job {
+    records: Batch,
+    levels: Vec<Parallelism>,
+}
+
+/// Loads a recording. Without context switches in it, the profile says nothing of parallelism.
+pub(crate) fn load(
+    recording: &Recording,
+    options: &LoadOptions,
+    of: ParallelismOf,
+    progress: &Progress<'_>,
+) -> Result<Profile, LoadError> {
+    let takes = BlockTimes::NoteSwitches;
+    let mut prepared = prepare(recording, options, takes, progress)?;
+    let roles = Roles::of(recording, &prepared.scan.samples_by_event);
+    let switches = prepared.scan.counts.of(SWITCH) + prepared.scan.counts.of(SWITCH_CPU_WIDE);
+    let sources = roles.sources(recording, switches);
+    let first_seen = prepared.scan.first_seen.take().unwrap_or_default();
+    let source = match (sources.records, sources.tracepoint && first_seen.saw_idle()) {
+        (true, _) => Some(Source::Records),
+        (false, true) => Some(Source::Tracepoint),
+        (false, false) => None,
+    };
+    let losses = all_losses(recording, &mut prepared.scan.ring_losses);
+    let cpus = std::mem::replace(&mut prepared.scan.recorded_cpus, RecordedCpus::Any);
+    let known = Known {
+        events: &prepared.events,
+        roles: &roles,
+        source: source.unwrap_or(Source::Records),
+        first_seen,
+        cpus,
+        losses,
+        ranges: prepared.time.clone(),
+    };
+    let mut follower = Follower::new(of, known);
+    let mut records = OrderedSamples::new(&prepared, takes, options.threads, progress);
+    let fill = |job: &mut Job| {
+        records.next_batch(&mut job.records)?;
+        let level = |pending: PendingSample<'_>| follower.take(pending.record(), pending.time);
+        job.levels.extend(job.records.iter().map(level));
+        Ok(!job.records.is_empty())
+    };
+    let decoder =
+        |_| Decoder { prepared: &prepared, sums: SampleSums::new(recording, options, &prepared) };
+    let parts = in_turn(options.threads, decoder, || fill, |_| Ok::<_, LoadError>(()))?;
+    prepared.check_dumps()?;
+    let disordered = records.disordered();
+    let info = follower.finish();
+    let (mut sums, mut stops) = (Aggregate::for_options(options), StopCounts::default());
+    for (part, part_stops) in parts {
+        _ = sums.merge(part);
+        stops.add(&part_stops);
+    }
+    let mut profile = finish(recording, options, &prepared, sums, &stops);
+    profile.parallelism = source.map(|_| info);
+    if source == Some(Source::Tracepoint) {
+        profile.warnings.extend(roles.warnings.iter().cloned());
+    }
+    if let samples @ 1.. = disordered {
+        profile.warnings.push(Warning::DisorderedSamples { samples });
+    }
+    Ok(profile)
+}
+
+/// One thread of the second pass.
+struct Decoder<'a> {
+    prepared: &'a Prepared,
+    sums: SampleSums<'a>,
+}
+
+impl ordered_pool::Worker for Decoder<'_> {
+    type Job = Job;
+    type Rest = (Aggregate, StopCounts);
+
+    fn run(&mut self, job: &mut Job, _: &mut dyn FnMut(Job)) {
+        for (pending, level) in job.records.iter().zip(&job.levels) {
+            let record = pending.record();
+            if record.header.kind != SAMPLE {
+                continue;
+            }
+            let Ok(mut parsed) = self.sums.parse(record, pending.block()) else { continue };
+            parsed.parallelism = Some(*level);
+            if self.sums.wants(&parsed, pending.time)
+                && self.prepared.time.as_ref().is_none_or(|ranges| ranges.contains(pending.time))
+            {
+                self.sums.add(&parsed, pending.time);
+            }
+        }
+        // The blocks that the records stand in are free again.
+        job.records.clear();
+        job.levels.clear();
+    }
+
+    fn end(self) -> (Aggregate, StopCounts) {
+        self.sums.finish()
+    }
+}

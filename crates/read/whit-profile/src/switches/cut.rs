@@ -1,0 +1,199 @@
+//! `--time`: the parts of intervals that lie in the range.
+//!
+//! The interval logic sees the whole recording, so that a thread which runs or waits through the range without a
+//! switch is known there too. The results alone are cut.
+
+use super::interval::{Life, Run, Sink, Switch, Task, WaitEnd};
+use super::intervals::RecordedTotals;
+use crate::time_filter::{TimeRange, TimeRanges};
+use whit_types::TimestampNs;
+
+/// Hands the parts of intervals that lie in ranges on.
+pub(super) struct Cut<'s, S> {
+    ranges: Option<&'s TimeRanges>,
+    sink: &'s mut S,
+}
+
+impl<'s, S: Sink> Cut<'s, S> {
+    /// Without ranges, all of them.
+    pub(super) fn new(ranges: Option<&'s TimeRanges>, sink: &'s mut S) -> Cut<'s, S> {
+        Cut { ranges, sink }
+    }
+
+    fn part_of_run(&mut self, range: TimeRange, run: &Run<'_>) {
+        let Some((from, to)) = part(range, run.from, run.to) else { return };
+        let first = run.samples.partition_point(|sample| sample.time < range.from);
+        let end = run.samples.partition_point(|sample| sample.time <= range.to);
+        let samples = run.samples.get(first..end).unwrap_or_default();
+        let is_open = run.is_open || (from, to) != (run.from, run.to);
+        self.sink.run(&Run { from, to, samples, is_open, ..*run });
+    }
+}
+
+/// The part of a stretch of time that lies in a range.
+fn part(
+    range: TimeRange,
+    from: TimestampNs,
+    to: TimestampNs,
+) -> Option<(TimestampNs, TimestampNs)> {
+    let part = (from.max(range.from), to.min(range.to));
+    (part.0 <= part.1).then_some(part)
+}
+
+/// The recorded time that lies in ranges.
+pub(super) fn recorded_in(
+    ranges: Option<&TimeRanges>,
+    mut recorded: RecordedTotals,
+) -> RecordedTotals {
+    if let Some(ranges) = ranges {
+        let parts = |&(from, to)| ranges.iter().filter_map(move |range| part(range, from, to));
+        recorded.spans = recorded.spans.iter().flat_map(parts).collect();
+    }
+    recorded
+}
+
+/// The part of a wait that lies in a range. Its switch counts only where that lies there too.
+fn part_of_switch(range: TimeRange, switch: &Switch) -> Option<Switch> {
+    let mut cut = *switch;
+    let end = match &mut cut.end {
+        WaitEnd::In { time, .. } | WaitEnd::Open { until: time, .. } => time,
+        WaitEnd::Missing => return range.contains(switch.out).then_some(cut),
+    };
+    let (from, to) = part(range, switch.out, *end)?;
+    *end = to;
+    cut.is_cut |= from > switch.out;
+    cut.out = from;
+    Some(cut)
+}
+
+impl<S: Sink> Sink for Cut<'_, S> {
+    fn switch(&mut self, switch: &Switch) {
+        match self.ranges {
+            None => self.sink.switch(switch),
+            Some(ranges) => {
+                let parts = ranges.iter().filter_map(|range| part_of_switch(range, switch));
+                parts.for_each(|part| self.sink.switch(&part));
+            }
+        }
+    }
+
+    fn run(&mut self, run: &Run<'_>) {
+        match self.ranges {
+            None => self.sink.run(run),
+            Some(ranges) => ranges.iter().for_each(|range| self.part_of_run(range, run)),
+        }
+    }
+
+    fn end(&mut self, task: Task) {
+        self.sink.end(task);
+    }
+
+    fn life(&mut self, task: Task, life: Life) {
+        self.sink.life(task, life);
+    }
+
+    fn died(&mut self, task: Task, time: TimestampNs) {
+        self.sink.died(task, time);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::interval::{TimedStack, Trust};
+    use super::super::switch_event::{StackRef, WaitKind};
+    use super::*;
+    use proptest::prelude::*;
+    use whit_types::{Pid, Tid};
+
+    #[derive(Default)]
+    struct Sums {
+        ns: u64,
+        switches: usize,
+        samples: usize,
+    }
+
+    impl Sink for Sums {
+        fn switch(&mut self, switch: &Switch) {
+            if let WaitEnd::In { time, .. } = switch.end {
+                self.ns += time.since(switch.out);
+            }
+            self.switches += usize::from(!switch.is_cut);
+        }
+
+        fn run(&mut self, run: &Run<'_>) {
+            self.ns += run.to.since(run.from);
+            self.samples += run.samples.len();
+        }
+
+        fn end(&mut self, _: Task) {}
+        fn life(&mut self, _: Task, _: Life) {}
+        fn died(&mut self, _: Task, _: TimestampNs) {}
+    }
+
+    const TASK: Task = Task { pid: Pid(1), tid: Tid(1) };
+
+    /// A thread that runs and waits in turn, with one sample in the middle of each run.
+    fn tell(sink: &mut impl Sink, lengths: &[u64]) -> Vec<(u64, u64)> {
+        let (mut at, mut intervals) = (0, Vec::new());
+        for (index, length) in lengths.iter().enumerate() {
+            let (from, to) = (TimestampNs(at), TimestampNs(at + length));
+            if index % 2 == 0 {
+                let time = TimestampNs(at + length / 2);
+                let samples = [TimedStack { time, stack: StackRef::NONE }];
+                let trust = Trust::Whole;
+                let is_open = false;
+                sink.run(&Run {
+                    task: TASK,
+                    cpu: None,
+                    from,
+                    to,
+                    samples: &samples,
+                    trust,
+                    is_open,
+                });
+            } else {
+                sink.switch(&Switch {
+                    task: TASK,
+                    cpu: None,
+                    out: from,
+                    kind: WaitKind::Sync,
+                    state: None,
+                    stack: StackRef::NONE,
+                    futex: 0,
+                    woken: None,
+                    end: WaitEnd::In { time: to, cpu: None, trust: Trust::Whole },
+                    found_blocked: None,
+                    is_cut: false,
+                });
+            }
+            intervals.push((at, at + length));
+            at += length;
+        }
+        intervals
+    }
+
+    proptest! {
+        /// A thread without a gap covers the ranges without a gap, wherever they lie; switches and samples are those
+        /// inside.
+        #[test]
+        fn the_parts_cover_the_ranges(
+            lengths in prop::collection::vec(1u64..50, 1..30),
+            spans in prop::collection::vec((0u64..900, 0u64..300), 1..4),
+        ) {
+            let range = |(from, length): (u64, u64)| {
+                TimeRange { from: TimestampNs(from), to: TimestampNs(from + length) }
+            };
+            let ranges = TimeRanges::new(spans.into_iter().map(range));
+            let mut sums = Sums::default();
+            let all = tell(&mut Cut::new(Some(&ranges), &mut sums), &lengths);
+            let last = all.last().map_or(0, |interval| interval.1);
+            let covered = |range: TimeRange| last.min(range.to.0).saturating_sub(range.from.0);
+            prop_assert_eq!(sums.ns, ranges.iter().map(covered).sum::<u64>());
+            let inside = |time: u64| ranges.contains(TimestampNs(time));
+            let outs = all.iter().skip(1).step_by(2).filter(|interval| inside(interval.0));
+            prop_assert_eq!(sums.switches, outs.count());
+            let middles = all.iter().step_by(2).filter(|(at, end)| inside(at + (end - at) / 2));
+            prop_assert_eq!(sums.samples, middles.count());
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! The output of the interval logic: switches with the waits that they begin, and runs.
+
+use super::switch_event::{StackRef, TaskState, TimedSwitchEvent, WaitKind, Wake};
+use whit_types::{CpuId, Pid, Tid, TimestampNs};
+
+/// A thread.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct Task {
+    /// -1 where no statement told.
+    pub(crate) pid: Pid,
+    pub(crate) tid: Tid,
+}
+
+/// Whether an interval is certain, and if not, the reason.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Trust {
+    /// Nothing is missing.
+    Whole,
+    /// Something was lost at the time: there may have been more switches than one.
+    Lossy,
+}
+
+/// A wake-up, as the one who is woken sees it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Woken {
+    pub(crate) time: TimestampNs,
+    pub(crate) waker: Task,
+    pub(crate) stack: StackRef,
+    pub(crate) from_interrupt: bool,
+}
+
+impl Woken {
+    pub(crate) fn of(by: &TimedSwitchEvent, wake: Wake) -> Woken {
+        Woken {
+            time: by.time,
+            waker: Task { pid: by.pid, tid: by.tid },
+            stack: wake.stack,
+            from_interrupt: wake.from_interrupt,
+        }
+    }
+}
+
+/// How a wait ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum WaitEnd {
+    /// The thread came onto a CPU.
+    In { time: TimestampNs, cpu: Option<CpuId>, trust: Trust },
+    /// The recording ended first.
+    Open { until: TimestampNs, trust: Trust },
+    /// It must have come onto a CPU, but that is not in the recording.
+    Missing,
+}
+
+/// A thread that was found on no CPU; its switch-out is not in the recording.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct FoundBlocked {
+    /// How often the thread had left a CPU in its life.
+    pub(crate) switches: u64,
+    /// It waited when recording began and when it ended, with the same number of switches: it has not run
+    /// between, even with losses.
+    pub(crate) lasts_throughout: bool,
+    /// The thread that a mutex at its futex names as its holder; 0 for none.
+    pub(crate) owner: u32,
+}
+
+/// A context switch: a thread left its CPU; with the wait that follows. The switches of all engines
+/// take this form. The creation of a thread counts as one, too.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Switch {
+    pub(crate) task: Task,
+    /// The CPU that it left; a new thread left none.
+    pub(crate) cpu: Option<CpuId>,
+    pub(crate) out: TimestampNs,
+    pub(crate) kind: WaitKind,
+    pub(crate) state: Option<TaskState>,
+    pub(crate) stack: StackRef,
+    /// The address of the futex that it waits at; 0 for none.
+    pub(crate) futex: u64,
+    pub(crate) woken: Option<Woken>,
+    pub(crate) end: WaitEnd,
+    /// Absent where the switch-out is in the recording.
+    pub(crate) found_blocked: Option<FoundBlocked>,
+    /// The switch-out lies before the range of time that is wanted: only the rest of the wait counts.
+    pub(crate) is_cut: bool,
+}
+
+impl Switch {
+    /// The wait began before the recording and ended after it.
+    pub(crate) fn lasts_throughout(&self) -> bool {
+        self.found_blocked.is_some_and(|found_blocked| found_blocked.lasts_throughout)
+    }
+}
+
+/// A sample in a run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct TimedStack {
+    pub(crate) time: TimestampNs,
+    pub(crate) stack: StackRef,
+}
+
+/// A stretch of time on a CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Run<'a> {
+    pub(crate) task: Task,
+    pub(crate) cpu: Option<CpuId>,
+    pub(crate) from: TimestampNs,
+    pub(crate) to: TimestampNs,
+    /// Samples in it, in order of time.
+    pub(crate) samples: &'a [TimedStack],
+    pub(crate) trust: Trust,
+    /// True where it began before the recording or ended after it: it was at least that long.
+    pub(crate) is_open: bool,
+}
+
+/// When a thread existed, as far as its records tell.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Life {
+    /// Absent where it was there before its first record.
+    pub(crate) born: Option<TimestampNs>,
+    /// Absent where it was there after its last record.
+    pub(crate) died: Option<TimestampNs>,
+}
+
+/// Takes intervals. Those of one thread come in order of time.
+pub(crate) trait Sink {
+    fn switch(&mut self, switch: &Switch);
+    fn run(&mut self, run: &Run<'_>);
+    /// A thread has ended: later events of its number belong to another one.
+    fn end(&mut self, task: Task);
+    /// A thread that belongs to the recording existed; once for each span of recorded time, in order.
+    fn life(&mut self, task: Task, life: Life);
+    /// A thread ended between spans of recorded time.
+    fn died(&mut self, task: Task, time: TimestampNs);
+}
+
+/// Counts of contradictions between records.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Inconsistencies {
+    /// Switches-in without the switch-out before.
+    pub missing_outs: u64,
+    /// Switches-out without the switch-in before.
+    pub missing_ins: u64,
+    /// Samples of threads that had switched out.
+    pub stray_samples: u64,
+    /// Threads whose last switch-out was that of their exit.
+    pub exits: u64,
+}

@@ -1,0 +1,64 @@
+//! Context switches, typed: when each thread ran and waited, the kind of each wait, and its waker.
+//!
+//! Records are decoded into switch events (`switch_event`). The interval logic (`intervals`) alone
+//! makes switches and runs of them, and `sums` adds these up. An engine that records switches in
+//! another way only needs a decoder into switch events.
+//!
+//! Memory grows with threads and distinct call stacks, not with switches; single intervals are kept up
+//! to bounds ([`SwitchOptions`], [`Timeline::max_spans`]).
+
+mod classify;
+mod contention;
+mod cut;
+mod decode;
+mod durations;
+mod finish;
+mod futex_symbols;
+mod interval;
+mod interval_stream;
+mod intervals;
+mod load;
+mod lock_site;
+mod lock_site_names;
+mod locks;
+mod losses;
+mod model;
+mod off_cpu;
+mod options;
+mod phase;
+mod phase_test;
+mod recorded_spans;
+mod roles;
+mod run_queue;
+mod sums;
+mod switch_event;
+mod switch_key;
+mod thread;
+mod thread_cgroups;
+mod timeline;
+mod wait_class;
+mod wait_class_names;
+mod wait_filter;
+
+pub use crate::loss_window::LossWindow;
+pub use classify::{NamedFrame, NodeClasses, classify};
+pub use durations::Durations;
+pub use interval::{Inconsistencies, Trust};
+pub(crate) use interval_stream::IntervalStream;
+pub use interval_stream::{IntervalRow, RunRow, WaitRow};
+pub(crate) use load::all_losses;
+pub use load::{load, load_with_code, may_tell};
+pub use lock_site::{LockKind, LockSite, LockSites, kernel_lock_caller, wait_path};
+pub(crate) use losses::Losses;
+pub use model::{
+    Activity, Futex, FutexSymbol, KernelLockWait, LockWait, LockWaits, Sources, SwitchRow,
+    SwitchSums, Switches, ThreadLife, Timeline, TimelineSpan, Wait, Waker, WakerRow,
+};
+pub use off_cpu::{OffCpuError, OffCpuTotals, off_cpu};
+pub use options::SwitchOptions;
+pub(crate) use phase_test::PhaseTest;
+pub(crate) use roles::{Role, Roles, SwitchFields};
+pub use run_queue::RunQueueDelays;
+pub use switch_event::{TaskState, WaitKind};
+pub use wait_class::{UnknownWaitClass, WaitClass, WaitClassSet};
+pub use wait_filter::WaitFilter;

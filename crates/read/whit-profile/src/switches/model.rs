@@ -1,0 +1,396 @@
+//! The results from a recording's context switches: sums per thread and call stack, the longest
+//! waits, and a time line.
+//!
+//! All ids are those of the [`Profile`](crate::model::Profile) that was loaded with them.
+
+use super::durations::Durations;
+use super::interval::{Inconsistencies, Trust};
+use super::run_queue::RunQueueDelays;
+use super::switch_event::{TaskState, WaitKind};
+use crate::loss_window::LossWindow;
+use crate::model::{CgroupInfo, CommId, EventId, NodeId, ThreadId};
+use std::sync::Arc;
+use whit_types::{CpuId, Tid, TimestampNs};
+
+/// The context switches of a recording.
+#[derive(Clone, Debug, Default)]
+pub struct Switches {
+    /// The kinds of records that the switches come from.
+    pub sources: Sources,
+    /// Sums, unique in (thread, comm, node), ordered by these.
+    pub rows: Vec<SwitchRow>,
+    /// The wake-ups that ended the waits of each row, by waker.
+    pub wakers: Vec<WakerRow>,
+    /// Wake-ups whose waker is in no row: there are too many different ones.
+    pub wakers_left_off: u64,
+    /// The longest waits, the longest first.
+    pub worst: Vec<Wait>,
+    /// The activities of each thread over time.
+    pub timeline: Timeline,
+    /// How long each thread existed, by its id.
+    pub lives: Vec<ThreadLife>,
+    /// The cgroup of each thread of the profile, by its samples; `None` where nothing tells it.
+    pub cgroups: Vec<Option<CgroupInfo>>,
+    /// The run-queue delays of each thread that has any, by its id; only where they were asked for.
+    pub run_queue: Vec<RunQueueDelays>,
+    /// Voluntary waits as the report of locks needs them; only where it was asked for.
+    pub locks: LockWaits,
+    /// Contradictions between records.
+    pub inconsistencies: Inconsistencies,
+    /// When records were lost, on any CPU.
+    pub loss_windows: Vec<LossWindow>,
+    /// The first and the last moment at which switches were recorded; absent where they never were.
+    pub span: Option<(TimestampNs, TimestampNs)>,
+    /// How long switches were recorded between these moments, in nanoseconds: pauses (`--delay`, commands
+    /// of the control channel) are left out.
+    pub recorded_ns: u64,
+}
+
+/// The kinds of records about switches in a recording.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Sources {
+    /// SWITCH or SWITCH_CPU_WIDE records (`--switch-events`).
+    pub records: bool,
+    /// `sched:sched_switch`.
+    pub tracepoint: bool,
+    /// Samples of every context switch, or call chains of `sched:sched_switch`.
+    pub stacks: bool,
+    /// `sched:sched_waking`, `sched:sched_wakeup`, `sched:sched_wakeup_new`.
+    pub wakeups: bool,
+    /// The event over whose samples CPU time is distributed.
+    pub samples: Option<EventId>,
+}
+
+impl Sources {
+    /// True where switches can be typed at all.
+    pub fn tells_switches(self) -> bool {
+        self.records || self.tracepoint
+    }
+}
+
+/// How long a thread existed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ThreadLife {
+    /// Id in the profile.
+    pub thread: ThreadId,
+    /// The recorded time in which it existed, in nanoseconds.
+    pub elapsed_ns: u64,
+    /// Waits of the thread that are in no row, because the user left them out.
+    pub left_out_ns: u64,
+}
+
+/// Sums of switches and runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SwitchSums {
+    /// Time on a CPU, in nanoseconds.
+    pub cpu_ns: u64,
+    /// The same in stretches of time that a loss touches.
+    pub lossy_cpu_ns: u64,
+    /// Switches because the thread was not runnable any more, whether or not it is known how long
+    /// it waited.
+    pub sync_count: u64,
+    /// Switches while it was runnable, likewise.
+    pub preempt_count: u64,
+    /// Waits after such switches, in nanoseconds; only those that nothing makes uncertain.
+    pub sync_wait_ns: u64,
+    /// The same for the other kind.
+    pub preempt_wait_ns: u64,
+    /// Threads that were made (`sched:sched_wakeup_new`), whether or not it is known when they
+    /// first ran.
+    pub new_count: u64,
+    /// From then until they first ran, in nanoseconds; only where nothing makes that uncertain.
+    pub new_wait_ns: u64,
+    /// The part of `sync_count` that has a wake-up, and a wait that nothing makes uncertain.
+    pub woken_count: u64,
+    /// In those, from the switch until the wake-up.
+    pub blocked_ns: u64,
+    /// In those, from the wake-up until the thread came onto a CPU.
+    pub runnable_ns: u64,
+    /// Waits, of any kind, that a loss touches.
+    pub lossy_count: u64,
+    /// How long they seem to be.
+    pub lossy_wait_ns: u64,
+    /// Waits, of any kind, whose beginning or end is not in the recording. Those that last throughout are not
+    /// among them.
+    pub open_count: u64,
+    /// How long they took while it was recorded, where the recording's beginning or end is why.
+    pub open_wait_ns: u64,
+    /// Waits that began before the recording and ended after it.
+    pub throughout_count: u64,
+    /// How long they took while it was recorded.
+    pub throughout_wait_ns: u64,
+    /// In open waits and those that last throughout, the time that no loss touches: blocked until the wake-up, or
+    /// until the end of the recording where it has none.
+    pub open_blocked_ns: u64,
+    /// The same from the wake-up on.
+    pub open_runnable_ns: u64,
+    /// The same of threads that were taken off.
+    pub open_preempt_ns: u64,
+    /// The longest wait after a voluntary switch that nothing makes uncertain.
+    pub longest_sync_ns: u64,
+    /// The same after a preemption.
+    pub longest_preempt_ns: u64,
+    /// The same of a new thread.
+    pub longest_new_ns: u64,
+}
+
+impl SwitchSums {
+    /// The CPU time alone.
+    pub(crate) fn cpu_only(&self) -> SwitchSums {
+        let SwitchSums { cpu_ns, lossy_cpu_ns, .. } = *self;
+        SwitchSums { cpu_ns, lossy_cpu_ns, ..SwitchSums::default() }
+    }
+
+    /// Waits of all kinds.
+    pub fn wait_ns(&self) -> u64 {
+        self.sync_wait_ns.saturating_add(self.preempt_wait_ns).saturating_add(self.new_wait_ns)
+    }
+
+    /// The longest wait of any kind.
+    pub fn longest_wait_ns(&self) -> u64 {
+        self.longest_sync_ns.max(self.longest_preempt_ns).max(self.longest_new_ns)
+    }
+
+    /// Switches of both kinds.
+    pub fn count(&self) -> u64 {
+        self.sync_count.saturating_add(self.preempt_count)
+    }
+
+    /// True without anything.
+    pub fn is_empty(&self) -> bool {
+        *self == SwitchSums::default()
+    }
+
+    /// Takes over others.
+    pub fn add(&mut self, other: &SwitchSums) {
+        let sums = [
+            (&mut self.cpu_ns, other.cpu_ns),
+            (&mut self.lossy_cpu_ns, other.lossy_cpu_ns),
+            (&mut self.sync_count, other.sync_count),
+            (&mut self.preempt_count, other.preempt_count),
+            (&mut self.sync_wait_ns, other.sync_wait_ns),
+            (&mut self.preempt_wait_ns, other.preempt_wait_ns),
+            (&mut self.new_count, other.new_count),
+            (&mut self.new_wait_ns, other.new_wait_ns),
+            (&mut self.woken_count, other.woken_count),
+            (&mut self.blocked_ns, other.blocked_ns),
+            (&mut self.runnable_ns, other.runnable_ns),
+            (&mut self.lossy_count, other.lossy_count),
+            (&mut self.lossy_wait_ns, other.lossy_wait_ns),
+            (&mut self.open_count, other.open_count),
+            (&mut self.open_wait_ns, other.open_wait_ns),
+            (&mut self.throughout_count, other.throughout_count),
+            (&mut self.throughout_wait_ns, other.throughout_wait_ns),
+            (&mut self.open_blocked_ns, other.open_blocked_ns),
+            (&mut self.open_runnable_ns, other.open_runnable_ns),
+            (&mut self.open_preempt_ns, other.open_preempt_ns),
+        ];
+        // Times may be anything in a corrupt recording.
+        sums.into_iter().for_each(|(sum, more)| *sum = sum.saturating_add(more));
+        self.longest_sync_ns = self.longest_sync_ns.max(other.longest_sync_ns);
+        self.longest_preempt_ns = self.longest_preempt_ns.max(other.longest_preempt_ns);
+        self.longest_new_ns = self.longest_new_ns.max(other.longest_new_ns);
+    }
+}
+
+/// Sums of one thread at one call stack: CPU time at that of samples, waits at that of the switch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SwitchRow {
+    /// Index into [`Profile::threads`](crate::model::Profile::threads).
+    pub thread: ThreadId,
+    /// Its command name at the time.
+    pub comm: CommId,
+    /// Leaf of the call stack; [`NodeId::NONE`] where none was recorded.
+    pub node: NodeId,
+    /// Times and counts of the row.
+    pub sums: SwitchSums,
+}
+
+/// Wake-ups that ended waits of one row.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WakerRow {
+    /// Index of the row.
+    pub row: u32,
+    /// The thread or interrupt that made the wake-ups.
+    pub waker: Waker,
+    /// Number of wake-ups.
+    pub count: u64,
+    /// From the switches until the wake-ups, in nanoseconds.
+    pub blocked_ns: u64,
+}
+
+/// The origin of a wake-up.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Waker {
+    /// The thread that ran on the CPU from which the wake-up came.
+    pub thread: ThreadId,
+    /// Its call stack; [`NodeId::NONE`] where none was recorded.
+    pub node: NodeId,
+    /// True where an interrupt woke, and the thread only happened to run.
+    pub from_interrupt: bool,
+}
+
+/// One wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Wait {
+    /// Index into [`Profile::threads`](crate::model::Profile::threads).
+    pub thread: ThreadId,
+    /// Its command name at the switch.
+    pub comm: CommId,
+    /// The switch, or that it was made; the beginning of the recording if the switch was before.
+    pub start: TimestampNs,
+    /// Until the thread came onto a CPU, or the recording ended.
+    pub duration_ns: u64,
+    /// The CPU that it left; a new thread left none.
+    pub cpu: Option<CpuId>,
+    /// Why it waits.
+    pub kind: WaitKind,
+    /// Its state, where a tracepoint or the BPF engine recorded it.
+    pub state: Option<TaskState>,
+    /// Its call stack at the switch; [`NodeId::NONE`] where none was recorded.
+    pub node: NodeId,
+    /// The time of the wake-up, and the waker.
+    pub woken: Option<(TimestampNs, Waker)>,
+    /// Whether a loss may hide more switches in the wait.
+    pub trust: Trust,
+    /// True where the recording ended first.
+    pub is_open: bool,
+    /// True where the thread was found on no CPU, and its switch is not in the recording.
+    pub begun_before: bool,
+}
+
+/// The state of a thread in a time-line span.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Activity {
+    /// On a CPU.
+    Running,
+    /// Taken off.
+    Preempted,
+    /// Given up, or not there yet: it is new.
+    Waiting,
+    /// Several, each shorter than the time line's grain.
+    Mixed,
+}
+
+/// A stretch of a thread's time line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TimelineSpan {
+    /// Index into [`Profile::threads`](crate::model::Profile::threads).
+    pub thread: ThreadId,
+    /// Beginning.
+    pub start: TimestampNs,
+    /// Length.
+    pub duration_ns: u64,
+    /// The state of the thread.
+    pub activity: Activity,
+    /// The CPU on which it ran, or that it left.
+    pub cpu: Option<CpuId>,
+    /// Call stack of the switch that begins a wait; otherwise [`NodeId::NONE`].
+    pub node: NodeId,
+    /// For a single wait, the time of the wake-up, and the waker.
+    pub woken: Option<(TimestampNs, Waker)>,
+    /// For mixed spans, the time of each activity: running, preempted, waiting.
+    pub parts_ns: [u64; 3],
+    /// Intervals in it.
+    pub count: u64,
+    /// Whether a loss may hide more switches in the span.
+    pub trust: Trust,
+}
+
+/// The activities of each thread over time, joined where there are more spans than a bound.
+#[derive(Clone, Debug, Default)]
+pub struct Timeline {
+    /// By thread, in order of time.
+    pub spans: Vec<TimelineSpan>,
+    /// Intervals shorter than this were joined with their neighbours; zero where all are there.
+    pub grain_ns: u64,
+    /// The number of stretches up to which none are joined.
+    pub max_spans: usize,
+}
+
+/// The place of a futex.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Futex {
+    /// Its address in the process that waits.
+    pub address: u64,
+    /// The binary whose data has the address, and the symbol with the distance to its start.
+    pub symbol: Option<FutexSymbol>,
+}
+
+/// A symbol of a binary's data.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct FutexSymbol {
+    /// Its name, demangled; `None` where the binary has no symbol there.
+    pub name: Option<Arc<str>>,
+    /// Bytes from the start of the symbol, or without one the stated address.
+    pub offset: u64,
+    /// Path of the binary.
+    pub binary: Arc<str>,
+}
+
+/// Waits of one thread at one stack and futex that one waker ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LockWait {
+    /// Index into [`Profile::threads`](crate::model::Profile::threads).
+    pub thread: ThreadId,
+    /// Its command name at the time.
+    pub comm: CommId,
+    /// Leaf of the call stack at the switch.
+    pub node: NodeId,
+    /// Absent for other waits, and where the recording has no address.
+    pub futex: Option<Futex>,
+    /// Absent where no wake-up was recorded.
+    pub waker: Option<Waker>,
+    /// From the switch until the thread was on a CPU again.
+    pub waits: Durations,
+    /// The part until the wake-up, in nanoseconds; zero where none was recorded.
+    pub blocked_ns: u64,
+    /// Waits whose length is uncertain, in no other number here.
+    pub uncertain: u64,
+    /// The thread that holds glibc's mutex at the futex, as the mutex itself said when the waiting thread was found
+    /// blocked; only of a wait that lasted all the time. Other locks have anything in that place ([`LockSite::names_owner`]).
+    ///
+    /// [`LockSite::names_owner`]: crate::switches::LockSite::names_owner
+    pub owner: Option<Tid>,
+}
+
+/// Voluntary waits with the wakers that ended them, for reports of locks.
+#[derive(Clone, Debug, Default)]
+pub struct LockWaits {
+    /// Ordered by thread, command, stack, futex and waker.
+    pub waits: Vec<LockWait>,
+    /// Waits that are in none of them: there are too many different ones.
+    pub left_off: u64,
+    /// Waits for locks of the kernel, ordered by thread, command, stack, address and flags. Those at which threads
+    /// slept are among [`LockWaits::waits`] as well.
+    pub kernel: Vec<KernelLockWait>,
+    /// The recording has both tracepoints of them.
+    pub kernel_recorded: bool,
+}
+
+/// Waits of one thread at one stack for one lock of the kernel.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KernelLockWait {
+    /// Index into [`Profile::threads`](crate::model::Profile::threads): the thread that ran on the CPU.
+    pub thread: ThreadId,
+    /// Its command name at the time.
+    pub comm: CommId,
+    /// Leaf of the call stack at the beginning.
+    pub node: NodeId,
+    /// The address of the lock.
+    pub address: u64,
+    /// `LCB_F_*` of `include/trace/events/lock.h`.
+    pub flags: u32,
+    /// From the beginning to the end.
+    pub waits: Durations,
+    /// Waits whose length is uncertain, in no other number here.
+    pub uncertain: u64,
+}
+
+impl KernelLockWait {
+    /// True where both belong into one.
+    pub(super) fn is_like(&self, other: &KernelLockWait) -> bool {
+        let key = |of: &KernelLockWait| (of.thread, of.comm, of.node, of.address, of.flags);
+        key(self) == key(other)
+    }
+}

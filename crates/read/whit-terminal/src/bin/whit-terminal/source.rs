@@ -1,0 +1,247 @@
+//! More of a recording for the interface.
+
+use anyhow::{Context, Result, anyhow};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use whit_annotate::{AnnotatedFunction, Syntax, Wanted, Weights, annotate};
+use whit_cli::output;
+use whit_cli::sources::{Place, Sources};
+use whit_cli::wall::needs_switches;
+use whit_perfdata::reader::Recording;
+use whit_profile::companions::Companions;
+use whit_profile::model::Profile;
+use whit_profile::switches::{self, SwitchOptions};
+use whit_profile::time_filter::TimeFilter;
+use whit_profile::{CodeFinder, LoadOptions, SinglesWanted, WantedFacets};
+use whit_terminal::{CodeText, Function, Progress, Source, Span, Waits};
+use whit_types::OutsideText;
+use whit_view::annotate::{AnnotateOptions, Annotated, write_text};
+use whit_view::stdio::{Colour, StdioOptions, write_report};
+
+/// The recordings behind an interface.
+pub(crate) struct RecordingSource<'a> {
+    recordings: &'a [Recording],
+    /// Those of the only recording.
+    options: Option<LoadOptions>,
+    waits: SwitchOptions,
+    /// Changes that the options of the report make in a loaded profile.
+    change: Change<'a>,
+    /// The code of a range of time; made when code is first wanted.
+    code: Mutex<Option<(Option<Span>, Profile, CodeFinder)>>,
+}
+
+type Change<'a> = Box<dyn Fn(&mut Profile) + Sync + 'a>;
+
+impl<'a> RecordingSource<'a> {
+    /// `options` choose the samples; of the only recording.
+    pub(crate) fn new(
+        recordings: &'a [Recording],
+        options: Option<LoadOptions>,
+        waits: SwitchOptions,
+    ) -> RecordingSource<'a> {
+        let change = Box::new(|_: &mut Profile| ());
+        RecordingSource { recordings, options, waits, change, code: Mutex::default() }
+    }
+
+    /// With changes that loaded profiles get.
+    pub(crate) fn changing(self, change: impl Fn(&mut Profile) + Sync + 'a) -> Self {
+        RecordingSource { change: Box::new(change), ..self }
+    }
+
+    /// The only recording, and how to load a range of its time.
+    fn only(&self, span: Option<Span>) -> Result<(&Recording, LoadOptions)> {
+        match (self.recordings, &self.options) {
+            ([recording], Some(options)) => {
+                let mut options = options.clone();
+                if let Some(span) = span {
+                    options.time = Some(TimeFilter::span(span.from, span.to));
+                }
+                Ok((recording, options))
+            }
+            _ => Err(anyhow!(
+                "this takes one recording, and here are {}: name one with -i",
+                self.recordings.len()
+            )),
+        }
+    }
+
+    fn load_samples(&self, span: Span, progress: Progress<'_>) -> Result<Profile> {
+        let (recording, options) = self.only(Some(span))?;
+        // Keys do not wait for servers.
+        let options = LoadOptions { companions: Companions::Off, ..options };
+        let mut profile = whit_profile::load(recording, &options, progress)?;
+        (self.change)(&mut profile);
+        Ok(profile)
+    }
+
+    fn load_waits(&self, span: Option<Span>, progress: Progress<'_>) -> Result<Waits> {
+        let (recording, options) = self.only(span)?;
+        let options = plain(options);
+        let (profile, switches) = switches::load(recording, &options, self.waits, progress)?;
+        needs_switches(&profile, &switches)?;
+        Ok(Waits { profile: Arc::new(profile), switches })
+    }
+
+    fn load_times(&self, progress: Progress<'_>) -> Result<Profile> {
+        let (recording, options) = self.only(None)?;
+        let mut options = plain(options);
+        // Neither stacks nor names of functions are shown.
+        (options.leaves, options.names_kernel) = (true, false);
+        (options.symbols.inlines, options.symbols.lines) = (false, false);
+        options.singles = Some(SinglesWanted::Few);
+        Ok(whit_profile::load(recording, &options, progress)?)
+    }
+
+    fn load_code(
+        &self,
+        function: &Function,
+        span: Option<Span>,
+        progress: Progress<'_>,
+    ) -> Result<CodeText> {
+        let (recording, options) = self.only(span)?;
+        let mut kept = self.code.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.as_ref().is_none_or(|(of, ..)| *of != span) {
+            let options = LoadOptions { blocks: true, ..plain(options) };
+            let (profile, finder) = whit_profile::load_code(recording, &options, progress)?;
+            *kept = Some((span, profile, finder));
+        }
+        let (_, profile, finder) = kept.as_ref().context("the code was not loaded")?;
+        code_text(profile, finder, function)
+    }
+}
+
+/// Samples with their call chains, and no further parts.
+fn plain(options: LoadOptions) -> LoadOptions {
+    LoadOptions {
+        blocks: false,
+        examples: 0,
+        parallelism: None,
+        facets: WantedFacets::default(),
+        count: whit_profile::Counted::Samples,
+        // The first view fetched all that there is; keys do not wait for servers.
+        companions: Companions::Off,
+        ..options
+    }
+}
+
+fn code_text(profile: &Profile, finder: &CodeFinder, wanted: &Function) -> Result<CodeText> {
+    let weights = Weights::new(profile);
+    let choice = Wanted { dsos: vec![wanted.dso.clone()], event: Some(wanted.event) };
+    let mut found = weights.find(&wanted.name, &choice, finder);
+    let mut lines = Vec::new();
+    let name = OutsideText::new(&*wanted.name);
+    if found.is_empty()
+        && let Some(around) = weights.inlined_into(&wanted.name, finder).first()
+    {
+        lines.push(format!("# {name} is inlined; this is {around}, which it is a part of"));
+        found = weights.find(around.exact(), &choice, finder);
+    }
+    let Some(chosen) = found.into_iter().next() else {
+        return Err(anyhow!("no sample is in the code of {name} itself: it only called others"));
+    };
+    let dso = chosen.dso;
+    let function = annotate(chosen, finder, Syntax::default());
+    finder.release(dso);
+    lines.extend(text_of(profile, finder, &weights, &function, wanted)?);
+    let hottest = hottest(&lines);
+    Ok(CodeText { lines, hottest })
+}
+
+fn text_of(
+    profile: &Profile,
+    finder: &CodeFinder,
+    weights: &Weights<'_>,
+    function: &AnnotatedFunction,
+    wanted: &Function,
+) -> Result<Vec<String>> {
+    let functions = std::slice::from_ref(function);
+    let annotated = Annotated { profile, weights, functions };
+    let options = AnnotateOptions {
+        intervals: true,
+        source: true,
+        inline: true,
+        quiet: true,
+        event: Some(wanted.event),
+        colour: Colour::Never,
+        ..AnnotateOptions::default()
+    };
+    let mut sources = Sources::new(Place::default());
+    let mut bytes = Vec::new();
+    write_text(&mut bytes, &annotated, &options, &mut |line| {
+        finder.own_line(line).or_else(|| sources.text(line))
+    })?;
+    let text = String::from_utf8_lossy(&bytes);
+    let mut lines: Vec<String> = text.lines().map(|line| line.replace('\t', " ")).collect();
+    lines.extend(sources.missing().map(|path| {
+        let path = path.display().to_string();
+        format!("# not at hand: {} (whit annotate --prefix names the root)", OutsideText::new(path))
+    }));
+    Ok(lines)
+}
+
+/// The line of the largest share, which stands in front.
+fn hottest(lines: &[String]) -> usize {
+    let share = |line: &String| {
+        let first = line.split_whitespace().next()?;
+        first.parse::<f64>().ok().filter(|_| first.contains('.') && line.starts_with(' '))
+    };
+    let shares = lines.iter().enumerate().filter_map(|(at, line)| Some((at, share(line)?)));
+    let best = |best: (usize, f64), next: (usize, f64)| if next.1 > best.1 { next } else { best };
+    shares.fold((0, 0.0), best).0
+}
+
+impl Source for RecordingSource<'_> {
+    fn samples_of(&self, span: Span, progress: Progress<'_>) -> Result<Profile, String> {
+        self.load_samples(span, progress).map_err(|error| output::describe(&error))
+    }
+
+    fn waits(&self, span: Option<Span>, progress: Progress<'_>) -> Result<Waits, String> {
+        self.load_waits(span, progress).map_err(|error| output::describe(&error))
+    }
+
+    fn times(&self, progress: Progress<'_>) -> Result<Profile, String> {
+        self.load_times(progress).map_err(|error| output::describe(&error))
+    }
+
+    fn code(
+        &self,
+        function: &Function,
+        span: Option<Span>,
+        progress: Progress<'_>,
+    ) -> Result<CodeText, String> {
+        self.load_code(function, span, progress).map_err(|error| output::describe(&error))
+    }
+
+    fn save(&self, path: &Path, profile: &Profile, options: &StdioOptions) -> Result<(), String> {
+        let options =
+            StdioOptions { colour: Colour::Never, tells_left_out: true, ..options.clone() };
+        let save = || -> Result<()> {
+            let mut out = BufWriter::new(File::create_new(path)?);
+            write_report(&mut out, profile, &options)?;
+            Ok(out.flush()?)
+        };
+        let shown = path.display();
+        save()
+            .with_context(|| format!("cannot write {shown}, which must be a new file"))
+            .map_err(|error| output::describe(&error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hottest_line_is_the_one_with_the_largest_share() {
+        let lines = [
+            "Percent | code",
+            "    1.50 0.1 :  10: nop",
+            "   60.25 9.0 :  11: add",
+            "    0.00 : 12",
+        ];
+        assert_eq!(hottest(&lines.map(str::to_owned)), 2);
+        assert_eq!(hottest(&[]), 0);
+    }
+}

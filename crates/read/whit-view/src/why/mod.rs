@@ -1,0 +1,59 @@
+//! The critical path of an interval as text and as JSON.
+
+mod json;
+#[cfg(test)]
+mod tests;
+mod text;
+
+pub use json::{VERSION, write_json};
+pub use text::{DEFAULT_LIMIT, TextOptions, write_text};
+
+use std::sync::Arc;
+use whit_profile::tables::WaitKind;
+use whit_types::{OutsideText, Pid};
+use whit_why::{Activity, Unknown};
+
+/// The word for an activity in JSON.
+fn activity_name(activity: Activity) -> &'static str {
+    match activity {
+        Activity::Running => "running",
+        Activity::RunQueue(WaitKind::Preempt) => "preempted",
+        Activity::RunQueue(_) => "run-queue",
+        Activity::Waiting(_) => "waiting",
+        Activity::StillWaiting(_) => "still-waiting",
+        Activity::Unknown(_) => "unknown",
+    }
+}
+
+/// The reason why a piece is unknown, in JSON and behind "unknown:".
+fn unknown_text(unknown: Unknown) -> &'static str {
+    match unknown {
+        Unknown::MissingSwitches => "switches may be missing in it",
+        Unknown::NotRecorded => "no record says what the thread did",
+        Unknown::NoWakeUp => "it waits, and its wake-up is not recorded",
+        Unknown::WakerNotRecorded => "it waits, and nothing is recorded of the thread that woke it",
+        Unknown::WakerNotRunning => {
+            "it waits, and by the records its waker was on no CPU at the wake-up"
+        }
+    }
+}
+
+/// Name and number of a process or thread.
+fn thread_text(name: Option<&Arc<str>>, number: i32) -> String {
+    match name {
+        Some(name) => format!("{} ({number})", OutsideText::from(&**name)),
+        None => format!("({number})"),
+    }
+}
+
+/// The name of threads of a process, and their number or how many there are.
+fn threads_text((pid, name): &(Pid, Option<Arc<str>>), tids: &[i32]) -> String {
+    match tids {
+        [tid] => thread_text(name.as_ref(), *tid),
+        _ => {
+            let name =
+                name.as_ref().map_or_else(String::new, |it| OutsideText::from(&**it).to_string());
+            format!("{name} ({} threads of {})", tids.len(), pid.0)
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! The text of a path.
+
+use super::{thread_text, threads_text, unknown_text};
+use crate::units::{counted, duration};
+use crate::warning::warning_text;
+use std::io::{self, Write};
+use whit_profile::tables::WaitKind;
+use whit_types::{OutsideText, TimestampNs, pad};
+use whit_why::{Activity, Group, Piece, Places, Why};
+
+/// Groups that text shows without `--limit`.
+pub const DEFAULT_LIMIT: usize = 20;
+
+/// Functions that a group shows.
+const FUNCTIONS: usize = 3;
+
+/// Threads that a wait for a CPU shows.
+const BEHIND: usize = 3;
+
+/// Rows of the text, and their form.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TextOptions {
+    /// Most groups; `None` for all.
+    pub limit: Option<usize>,
+    /// Each piece in order of time, in place of the groups.
+    pub is_path: bool,
+    /// Only the table.
+    pub is_quiet: bool,
+}
+
+/// Columns of numbers, and the indent of the second line of a group.
+const HEAD: &str = "#   Share        Time    Pieces     Longest  What";
+const INDENT: usize = 47;
+
+/// Writes the groups of the path, the longest first, or its pieces in order of time.
+///
+/// # Errors
+/// Writing to `out` failed.
+pub fn write_text(out: &mut impl Write, why: &Why, options: &TextOptions) -> io::Result<()> {
+    if !options.is_quiet {
+        head(out, why)?;
+    }
+    match options.is_path {
+        true => pieces(out, why),
+        false => groups(out, why, options),
+    }
+}
+
+fn seconds(time: TimestampNs) -> String {
+    format!("{}.{:09}", time.0 / 1_000_000_000, time.0 % 1_000_000_000)
+}
+
+fn percent(part_ns: u64, all_ns: u64) -> f64 {
+    100.0 * part_ns as f64 / all_ns.max(1) as f64
+}
+
+fn head(out: &mut impl Write, why: &Why) -> io::Result<()> {
+    for warning in why.warnings() {
+        writeln!(out, "# Warning: {}", warning_text(&warning))?;
+    }
+    let thread = why.thread_name(why.thread);
+    writeln!(
+        out,
+        "# Interval: {} of thread {}, from {} s to {} s",
+        duration(why.duration_ns()),
+        thread_text(thread.name.as_ref(), thread.tid.0),
+        seconds(why.from),
+        seconds(why.to),
+    )?;
+    writeln!(
+        out,
+        "# Each moment of it is in one row: a wait is in the rows of the thread that ended it"
+    )?;
+    let unknown_ns: u64 = why
+        .groups
+        .iter()
+        .filter(|group| matches!(group.key.activity, Activity::Unknown(_)))
+        .map(|group| group.duration_ns)
+        .sum();
+    let share = percent(unknown_ns, why.duration_ns());
+    writeln!(out, "# Unknown: {share:.2}% ({})", duration(unknown_ns))?;
+    writeln!(out, "#")
+}
+
+/// The activity of a piece or group in words.
+fn activity_text(activity: Activity, place: Option<&str>) -> String {
+    let place = place.map_or_else(String::new, |it| format!(" in {}", OutsideText::from(it)));
+    match activity {
+        Activity::Running => "on CPU".to_owned(),
+        Activity::RunQueue(WaitKind::Preempt) => "preempted: waits for a CPU".to_owned(),
+        Activity::RunQueue(WaitKind::New) => "new: waits for its first CPU".to_owned(),
+        Activity::RunQueue(WaitKind::Sync) => "woken: waits for a CPU".to_owned(),
+        Activity::Waiting(class) => format!("waits: {}{place}", class.name()),
+        Activity::StillWaiting(class) => {
+            format!("waits when the recording ends: {}{place}", class.name())
+        }
+        Activity::Unknown(why) => format!("unknown: {}{place}", unknown_text(why)),
+    }
+}
+
+fn functions(group: &Group) -> String {
+    if group.key.activity != Activity::Running {
+        return String::new();
+    }
+    if group.sampled == 0 {
+        return ": no sample".to_owned();
+    }
+    let shares: Vec<_> = group.functions.iter().take(FUNCTIONS).collect();
+    let texts: Vec<_> = shares
+        .iter()
+        .map(|(name, weight)| {
+            format!("{} {:.0}%", OutsideText::from(&**name), percent(*weight, group.sampled))
+        })
+        .collect();
+    format!(": {}", texts.join(", "))
+}
+
+fn tids(why: &Why, threads: impl Iterator<Item = u32>) -> Vec<i32> {
+    threads.map(|thread| why.thread_name(thread).tid.0).collect()
+}
+
+fn groups(out: &mut impl Write, why: &Why, options: &TextOptions) -> io::Result<()> {
+    writeln!(out, "{HEAD}")?;
+    let limit = options.limit.unwrap_or(usize::MAX);
+    for group in why.groups.iter().take(limit) {
+        let key = &group.key;
+        let numbers = tids(why, group.threads.iter().copied());
+        writeln!(
+            out,
+            "  {:>6.2}%  {}  {:>8}  {}  {} {}{}",
+            percent(group.duration_ns, why.duration_ns()),
+            pad::right(duration(group.duration_ns), 10),
+            group.pieces,
+            pad::right(duration(group.longest_ns), 10),
+            threads_text(&key.threads, &numbers),
+            activity_text(key.activity, key.place.as_deref()),
+            functions(group),
+        )?;
+        if let Some(explains) = &key.explains {
+            let numbers = tids(why, group.explained.iter().copied());
+            let waits = if numbers.len() == 1 { "waits" } else { "wait" };
+            let place = explains
+                .place
+                .as_ref()
+                .map_or_else(String::new, |it| format!(" in {}", OutsideText::from(&**it)));
+            writeln!(
+                out,
+                "{}while {} {waits}: {}{place}",
+                pad::blanks(INDENT),
+                threads_text(&explains.threads, &numbers),
+                explains.class.name(),
+            )?;
+        }
+        if !group.behind.is_empty() {
+            let shown: Vec<_> = group.behind.iter().take(BEHIND).collect();
+            let texts: Vec<_> = shown
+                .iter()
+                .map(|(thread, ns)| {
+                    let of = why.thread_name(*thread);
+                    let share = percent(*ns, group.duration_ns);
+                    format!("{} {share:.0}%", thread_text(of.name.as_ref(), of.tid.0))
+                })
+                .collect();
+            writeln!(out, "{}behind {}", pad::blanks(INDENT), texts.join(", "))?;
+        }
+        if !group.wakers.is_empty() {
+            let wakers: Vec<_> = group.wakers.iter().map(|waker| why.thread_name(*waker)).collect();
+            let names: Vec<_> =
+                wakers.iter().map(|it| thread_text(it.name.as_ref(), it.tid.0)).collect();
+            writeln!(out, "{}woken by {}", pad::blanks(INDENT), names.join(", "))?;
+        }
+    }
+    if let Some(rest @ 1..) = why.groups.len().checked_sub(limit) {
+        let rest_ns: u64 = why.groups[limit..].iter().map(|group| group.duration_ns).sum();
+        writeln!(
+            out,
+            "# {} more: {:.2}% (--limit shows more)",
+            counted(rest as u64, "row"),
+            percent(rest_ns, why.duration_ns())
+        )?;
+    }
+    Ok(())
+}
+
+fn pieces(out: &mut impl Write, why: &Why) -> io::Result<()> {
+    let mut places = Places::default();
+    writeln!(out, "#        From        Time  What")?;
+    for piece in &why.pieces {
+        let Piece { from, thread, activity, callsite, .. } = *piece;
+        let place = places.of(&why.source, callsite);
+        let of = why.thread_name(thread);
+        let since = TimestampNs(from.since(why.from));
+        writeln!(
+            out,
+            "  {}  {}  {} {}",
+            pad::right(seconds(since), 12),
+            pad::right(duration(piece.duration_ns()), 10),
+            thread_text(of.name.as_ref(), of.tid.0),
+            activity_text(activity, place.as_deref()),
+        )?;
+    }
+    Ok(())
+}

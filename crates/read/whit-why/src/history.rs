@@ -1,0 +1,153 @@
+//! The history of threads: runs and waits of each, in order of time.
+
+use whit_profile::switches::WaitClass;
+use whit_profile::tables::WaitKind;
+use whit_types::{CpuId, TimestampNs};
+
+/// Most intervals of a history, which takes up to 56 bytes for each.
+pub const MAX_INTERVALS: u64 = 32 << 20;
+
+/// Time on a CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Run {
+    /// When it begins.
+    pub from: TimestampNs,
+    /// When it ends.
+    pub to: TimestampNs,
+    /// Its number; `None` where no record has it.
+    pub cpu: Option<CpuId>,
+    /// True where lost records may hide switches in it.
+    pub is_lossy: bool,
+}
+
+/// The end of a wait for anything but a CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WakeUp {
+    /// When it came.
+    pub at: TimestampNs,
+    /// The thread that made it; `None` for an interrupt, which ends the path.
+    pub waker: Option<u32>,
+    /// Innermost call site of the waker.
+    pub callsite: Option<u32>,
+}
+
+/// Time on no CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Wait {
+    /// When it begins.
+    pub from: TimestampNs,
+    /// When the thread is on a CPU again, or the recording ends.
+    pub to: TimestampNs,
+    /// Why the thread left its CPU.
+    pub kind: WaitKind,
+    /// The thing or event that the thread waits for.
+    pub class: WaitClass,
+    /// Innermost call site at the switch.
+    pub callsite: Option<u32>,
+    /// The end of the wait for anything but a CPU; `None` where it is not recorded. A new thread has its creation here.
+    pub wake_up: Option<WakeUp>,
+    /// True where lost records may hide switches in it.
+    pub is_lossy: bool,
+    /// True where the recording ends first.
+    pub is_open: bool,
+}
+
+/// Runs and waits of one thread.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ThreadHistory {
+    runs: Vec<Run>,
+    waits: Vec<Wait>,
+}
+
+/// The run or wait of a thread just before a moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Before<'a> {
+    Run(&'a Run),
+    Wait(&'a Wait),
+    /// No record says, back to this moment.
+    Gap(TimestampNs),
+}
+
+/// The newest interval that begins before a moment.
+fn last_before<T>(
+    intervals: &[T],
+    time: TimestampNs,
+    from: impl Fn(&T) -> TimestampNs,
+) -> Option<&T> {
+    let count = intervals.partition_point(|interval| from(interval) < time);
+    intervals[..count].last()
+}
+
+impl ThreadHistory {
+    /// Adds a run. Runs come in order of time.
+    pub fn add_run(&mut self, run: Run) {
+        if run.from < run.to {
+            self.runs.push(run);
+        }
+    }
+
+    /// Adds a wait. Waits come in order of time.
+    pub fn add_wait(&mut self, wait: Wait) {
+        if wait.from < wait.to {
+            self.waits.push(wait);
+        }
+    }
+
+    /// All waits, in order of time.
+    pub fn waits(&self) -> &[Wait] {
+        &self.waits
+    }
+
+    /// The first and the last recorded moment.
+    pub fn span(&self) -> Option<(TimestampNs, TimestampNs)> {
+        let from = [self.runs.first().map(|run| run.from), self.waits.first().map(|it| it.from)];
+        let to = [self.runs.last().map(|run| run.to), self.waits.last().map(|it| it.to)];
+        Some((from.into_iter().flatten().min()?, to.into_iter().flatten().max()?))
+    }
+
+    /// Whether the thread was made while switches were recorded.
+    pub fn has_creator(&self) -> bool {
+        self.waits.first().is_some_and(|wait| wait.kind == WaitKind::New)
+    }
+
+    /// The creation of the thread, where it was not there just before `time`.
+    pub(crate) fn created_since(&self, time: TimestampNs) -> Option<WakeUp> {
+        let next = self.waits.partition_point(|wait| wait.from < time);
+        let wait = self.waits.get(next)?;
+        let is_absent = || matches!(self.before(time), Before::Gap(_));
+        (wait.kind == WaitKind::New && (wait.from == time || is_absent()))
+            .then_some(wait.wake_up)?
+    }
+
+    /// The run or wait just before `time`. A corrupt recording may have intervals that overlap: the one that began
+    /// last counts.
+    pub(crate) fn before(&self, time: TimestampNs) -> Before<'_> {
+        let run = last_before(&self.runs, time, |run| run.from);
+        let wait = last_before(&self.waits, time, |wait| wait.from);
+        let ended = run.map(|run| run.to).max(wait.map(|wait| wait.to));
+        let run = run.filter(|run| time <= run.to);
+        let wait = wait.filter(|wait| time <= wait.to);
+        match (run, wait) {
+            (Some(run), Some(wait)) if run.from < wait.from => Before::Wait(wait),
+            (Some(run), _) => Before::Run(run),
+            (None, Some(wait)) => Before::Wait(wait),
+            (None, None) => Before::Gap(ended.unwrap_or(TimestampNs(0))),
+        }
+    }
+
+    /// The CPU on which the thread runs from `time` on.
+    pub(crate) fn cpu_from(&self, time: TimestampNs) -> Option<CpuId> {
+        let next = self.runs.partition_point(|run| run.from < time);
+        self.runs.get(next).filter(|run| run.from == time)?.cpu
+    }
+
+    /// Whether nothing is recorded of the thread.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.runs.is_empty() && self.waits.is_empty()
+    }
+
+    /// Whether the thread is on a CPU just before `time`.
+    pub(crate) fn runs_before(&self, time: TimestampNs) -> bool {
+        matches!(self.before(time), Before::Run(_))
+    }
+}

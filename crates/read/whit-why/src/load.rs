@@ -1,0 +1,228 @@
+//! The path of an interval of a recording.
+
+use crate::group::{Group, groups};
+use crate::history::{MAX_INTERVALS, Run, ThreadHistory, Wait, WakeUp};
+use crate::path::{Piece, critical_path};
+use crate::place::ThreadName;
+use whit_perfdata::reader::Recording;
+use whit_profile::tables::{IntervalRow, RunRow, StreamEnd, TableSource, Trust, WaitRow};
+use whit_profile::time_filter::TimeFilter;
+use whit_profile::warning::Warning;
+use whit_profile::{LoadError, LoadOptions};
+use whit_types::{Tid, TimestampNs};
+
+/// Which interval is explained.
+#[derive(Clone, Debug, Default)]
+pub struct Interval {
+    /// The thread; without it the first one of the recorded command.
+    pub tid: Option<Tid>,
+    /// The time; without it the whole recorded life of the thread. Only the first range counts.
+    pub time: Option<TimeFilter>,
+}
+
+/// Why there is no path.
+#[derive(Debug, thiserror::Error)]
+pub enum WhyError {
+    /// The recording could not be read.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// It has no context switches.
+    #[error("{0} has no context switches: record with whit record --engine=bpf --wakeups")]
+    NoSwitches(String),
+    /// It has context switches without wake-ups.
+    #[error(
+        "{0} has no wake-ups, which lead from a wait to the thread that ended it: record with whit record --engine=bpf \
+         --wakeups"
+    )]
+    NoWakeUps(String),
+    /// There is no such thread.
+    #[error("{path} has no context switch of thread {number}: whit report --tasks lists the threads", number = tid.0)]
+    NoThread {
+        /// The recording.
+        path: String,
+        /// The thread.
+        tid: Tid,
+    },
+    /// It has not one process alone.
+    #[error(
+        "{0} has not the switches of one process alone: name a thread with --tid (whit report --tasks lists them)"
+    )]
+    SeveralProcesses(String),
+    /// Nothing of the thread is recorded in the time.
+    #[error(
+        "nothing of the thread is recorded in this time: its switches are from {from} s to {to} s"
+    )]
+    NotInTime {
+        /// In seconds.
+        from: String,
+        /// In seconds.
+        to: String,
+    },
+    /// There are too many intervals.
+    #[error(
+        "the recording has more than {MAX_INTERVALS} runs and waits: choose a part of it with --time"
+    )]
+    TooMany,
+}
+
+/// The explained interval.
+pub struct Why {
+    /// The recording.
+    pub source: TableSource,
+    /// Number of the thread.
+    pub thread: u32,
+    /// Beginning.
+    pub from: TimestampNs,
+    /// End.
+    pub to: TimestampNs,
+    /// The path, in order of time.
+    pub pieces: Vec<Piece>,
+    /// The same time, added up, the longest first.
+    pub groups: Vec<Group>,
+}
+
+/// Seconds with all their digits.
+pub(crate) fn seconds(time: TimestampNs) -> String {
+    format!("{}.{:09}", time.0 / 1_000_000_000, time.0 % 1_000_000_000)
+}
+
+impl Why {
+    /// Reads a recording twice: its switches, then the samples on the path.
+    ///
+    /// # Errors
+    /// The recording lacks what the path needs, or there is no such interval.
+    pub fn load(
+        recording: Recording,
+        options: LoadOptions,
+        interval: &Interval,
+        report_progress: &(dyn Fn(u64, u64) + Sync),
+    ) -> Result<Why, WhyError> {
+        let source = TableSource::open(recording, options, report_progress)?;
+        let path = source.info().path.into_exact();
+        if !source.tells_switches() {
+            return Err(WhyError::NoSwitches(path));
+        }
+        if !source.tells_wakeups() {
+            return Err(WhyError::NoWakeUps(path));
+        }
+        let threads = histories(&source)?;
+        let thread = thread_of(&source, &threads, interval, path)?;
+        let (from, to) = span_of(&threads[thread as usize], interval)?;
+        let pieces = critical_path(&threads, thread, from, to);
+        drop(threads);
+        let groups = groups(&source, &pieces)?;
+        Ok(Why { source, thread, from, to, pieces, groups })
+    }
+
+    /// A thread by its number.
+    pub fn thread_name(&self, thread: u32) -> ThreadName {
+        ThreadName::of(&self.source, thread)
+    }
+
+    /// Defects of the recording.
+    pub fn warnings(&self) -> Vec<Warning> {
+        self.source.warnings()
+    }
+
+    /// The length of the interval in nanoseconds.
+    pub fn duration_ns(&self) -> u64 {
+        self.to.since(self.from)
+    }
+}
+
+/// The history of all threads.
+fn histories(source: &TableSource) -> Result<Vec<ThreadHistory>, WhyError> {
+    let mut threads: Vec<ThreadHistory> = Vec::new();
+    let mut count = 0;
+    let ended = source.intervals(true, &mut |rows| {
+        for row in rows.drain(..) {
+            count += 1;
+            let task = match &row {
+                IntervalRow::Run(run) => run.task,
+                IntervalRow::Wait(wait) => wait.task,
+            };
+            let Some(thread) = source.thread_of(task) else { continue };
+            if threads.len() <= thread as usize {
+                threads.resize(thread as usize + 1, ThreadHistory::default());
+            }
+            let history = &mut threads[thread as usize];
+            match row {
+                IntervalRow::Run(run) => history.add_run(run_of(&run)),
+                IntervalRow::Wait(wait) => history.add_wait(wait_of(source, &wait)),
+            }
+        }
+        count <= MAX_INTERVALS
+    });
+    match ended {
+        Err(StreamEnd::Load(error)) => Err(error.into()),
+        _ if count > MAX_INTERVALS => Err(WhyError::TooMany),
+        _ => Ok(threads),
+    }
+}
+
+fn run_of(run: &RunRow) -> Run {
+    let to = TimestampNs(run.start.0.saturating_add(run.duration_ns));
+    Run { from: run.start, to, cpu: run.cpu, is_lossy: run.trust == Trust::Lossy }
+}
+
+fn wait_of(source: &TableSource, wait: &WaitRow) -> Wait {
+    let to = TimestampNs(wait.start.0.saturating_add(wait.duration_ns.unwrap_or(0)));
+    let waker = wait.waker.filter(|(_, tid)| !wait.from_interrupt && tid.0 > 0);
+    let wake_up = wait.woken_at.map(|at| WakeUp {
+        at,
+        // The idle thread wakes for interrupts alone.
+        waker: waker.and_then(|waker| source.thread_of(waker)),
+        callsite: wait.waker_callsite.filter(|_| waker.is_some()),
+    });
+    Wait {
+        from: wait.start,
+        to,
+        kind: wait.kind,
+        class: source.wait_class(wait),
+        callsite: wait.callsite,
+        wake_up,
+        is_lossy: wait.trust == Trust::Lossy,
+        is_open: wait.is_open,
+    }
+}
+
+/// The thread to explain.
+fn thread_of(
+    source: &TableSource,
+    threads: &[ThreadHistory],
+    interval: &Interval,
+    path: String,
+) -> Result<u32, WhyError> {
+    let known = (0..).zip(threads).filter(|(_, history)| history.span().is_some());
+    let numbered = known.filter_map(|(number, history)| {
+        let row = source.thread(number)?;
+        Some((number, history, row))
+    });
+    if let Some(tid) = interval.tid {
+        let mut of_tid = numbered.filter(|(_, _, row)| row.tid == tid);
+        return of_tid.next().map(|(number, ..)| number).ok_or(WhyError::NoThread { path, tid });
+    }
+    // Threads that others made have their creation.
+    let roots: Vec<_> = numbered
+        .filter(|(_, history, row)| row.pid.0 == row.tid.0 && !history.has_creator())
+        .collect();
+    match roots[..] {
+        [(number, ..)] => Ok(number),
+        _ => Err(WhyError::SeveralProcesses(path)),
+    }
+}
+
+fn span_of(
+    history: &ThreadHistory,
+    interval: &Interval,
+) -> Result<(TimestampNs, TimestampNs), WhyError> {
+    let (first, last) = history.span().unwrap_or_default();
+    let Some(filter) = &interval.time else { return Ok((first, last)) };
+    let range = filter.resolve(first, last).iter().next();
+    let from = range.map_or(last, |range| range.from.max(first));
+    let to = range.map_or(first, |range| range.to.min(last));
+    if from >= to {
+        return Err(WhyError::NotInTime { from: seconds(first), to: seconds(last) });
+    }
+    Ok((from, to))
+}

@@ -1,0 +1,252 @@
+//! The walk: from the end of an interval back to its beginning.
+
+use crate::history::{Before, ThreadHistory, Wait, WakeUp};
+use whit_profile::switches::WaitClass;
+use whit_profile::tables::WaitKind;
+use whit_types::{CpuId, TimestampNs};
+
+/// Why nobody knows what a piece of time was.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Unknown {
+    /// Switches may be missing: records were lost, came late, or contradict each other.
+    MissingSwitches,
+    /// No record says what the thread did.
+    NotRecorded,
+    /// The thread waits, and its wake-up is not recorded.
+    NoWakeUp,
+    /// The thread waits, and nothing is recorded of the thread that woke it.
+    WakerNotRecorded,
+    /// The thread waits, and by the records its waker was not on a CPU at the wake-up.
+    WakerNotRunning,
+}
+
+/// The kind of a piece of time.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Activity {
+    /// The thread is on a CPU.
+    Running,
+    /// The thread could run, and has no CPU: it was taken off, was woken, or is new.
+    RunQueue(WaitKind),
+    /// The thread waits for something that no thread of the recording did: the wait ends by an interrupt.
+    Waiting(WaitClass),
+    /// The wait had not ended when the recording did.
+    StillWaiting(WaitClass),
+    /// Nobody knows.
+    Unknown(Unknown),
+}
+
+/// A wait that a piece explains: what another thread did while it lasted.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Explained {
+    /// The thread that waits.
+    pub thread: u32,
+    /// The class of its wait.
+    pub class: WaitClass,
+    /// Innermost call site of its wait.
+    pub callsite: Option<u32>,
+    /// Innermost call site of the wake-up.
+    pub waker_callsite: Option<u32>,
+}
+
+/// A piece of the path: one thread, one activity.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Piece {
+    /// When it begins.
+    pub from: TimestampNs,
+    /// When it ends.
+    pub to: TimestampNs,
+    /// The thread that the time was spent in.
+    pub thread: u32,
+    /// Running, waiting, or why it is unknown.
+    pub activity: Activity,
+    /// Innermost call site of a wait.
+    pub callsite: Option<u32>,
+    /// The thread that ended a wait, where the path does not lead to it.
+    pub waker: Option<u32>,
+    /// The CPU on which a thread runs that waits for one.
+    pub cpu: Option<CpuId>,
+    /// The wait for which the path came to this thread; `None` for the thread that is explained.
+    pub explains: Option<Explained>,
+}
+
+impl Piece {
+    /// Its length in nanoseconds.
+    pub fn duration_ns(&self) -> u64 {
+        self.to.since(self.from)
+    }
+}
+
+/// A thread whose wait is explained; the path comes back to it where the wait begins.
+struct Frame {
+    thread: u32,
+    from: TimestampNs,
+    explains: Option<Explained>,
+}
+
+struct Walk<'a> {
+    threads: &'a [ThreadHistory],
+    pieces: Vec<Piece>,
+    /// Threads that were explained at each other, innermost last.
+    frames: Vec<Frame>,
+    /// Threads to which the path came without a step back in time.
+    at_this_time: Vec<u32>,
+    thread: u32,
+    /// Beginning of the time that this thread explains.
+    from: TimestampNs,
+    time: TimestampNs,
+    explains: Option<Explained>,
+}
+
+/// The critical path of a thread between two moments, in order of time: its pieces follow each other without a gap, and
+/// their lengths add up to the interval.
+///
+/// A wait is explained by the thread that ended it: by its runs and waits since the wait began, back from the wake-up.
+pub fn critical_path(
+    threads: &[ThreadHistory],
+    thread: u32,
+    from: TimestampNs,
+    to: TimestampNs,
+) -> Vec<Piece> {
+    let mut walk = Walk {
+        threads,
+        pieces: Vec::new(),
+        frames: Vec::new(),
+        at_this_time: Vec::new(),
+        thread,
+        from,
+        time: to,
+        explains: None,
+    };
+    loop {
+        if walk.time > walk.from {
+            walk.step();
+        } else if let Some(Frame { thread, from, explains }) = walk.frames.pop() {
+            (walk.thread, walk.from, walk.explains) = (thread, from, explains);
+        } else {
+            break;
+        }
+    }
+    walk.pieces.reverse();
+    walk.pieces
+}
+
+impl Walk<'_> {
+    fn history(&self, thread: u32) -> Option<&ThreadHistory> {
+        self.threads.get(thread as usize).filter(|history| !history.is_empty())
+    }
+
+    fn step(&mut self) {
+        let created = self.history(self.thread).and_then(|it| it.created_since(self.time));
+        if let Some(creation) = created {
+            return self.creation(creation);
+        }
+        let not_recorded = Before::Gap(TimestampNs(0));
+        match self.history(self.thread).map_or(not_recorded, |it| it.before(self.time)) {
+            Before::Gap(from) => self.unknown(from, Unknown::NotRecorded, None, None),
+            Before::Run(run) if run.is_lossy => {
+                self.unknown(run.from, Unknown::MissingSwitches, None, None);
+            }
+            Before::Run(run) => self.piece(run.from, Activity::Running, None, None),
+            Before::Wait(wait) if wait.is_lossy => {
+                self.unknown(wait.from, Unknown::MissingSwitches, wait.callsite, None);
+            }
+            Before::Wait(wait) => self.wait(*wait),
+        }
+    }
+
+    fn unknown(
+        &mut self,
+        from: TimestampNs,
+        why: Unknown,
+        callsite: Option<u32>,
+        waker: Option<u32>,
+    ) {
+        self.piece(from, Activity::Unknown(why), callsite, waker);
+    }
+
+    /// A piece from this moment, or from where this thread begins to explain, to the time of the walk.
+    fn piece(
+        &mut self,
+        from: TimestampNs,
+        activity: Activity,
+        callsite: Option<u32>,
+        waker: Option<u32>,
+    ) {
+        let (from, to) = (from.max(self.from).min(self.time), self.time);
+        let Walk { thread, explains, .. } = *self;
+        self.time = from;
+        self.at_this_time.clear();
+        let cpu = match activity {
+            Activity::RunQueue(_) => self.history(thread).and_then(|it| it.cpu_from(to)),
+            _ => None,
+        };
+        let piece = Piece { from, to, thread, activity, callsite, waker, cpu, explains };
+        match self.pieces.last_mut() {
+            // A long run has several records.
+            Some(last) if *last == (Piece { from: to, to: last.to, ..piece }) => last.from = from,
+            _ => self.pieces.push(piece),
+        }
+    }
+
+    /// Before its creation, a thread is its creator.
+    fn creation(&mut self, creation: WakeUp) {
+        let created = self.thread;
+        match creation.waker.filter(|creator| self.leads_to(*creator, creation.at)) {
+            Some(creator) => {
+                self.at_this_time.push(created);
+                self.thread = creator;
+                self.explains = Some(Explained {
+                    thread: created,
+                    class: WaitClass::New,
+                    callsite: None,
+                    waker_callsite: creation.callsite,
+                });
+            }
+            None => self.unknown(self.from, Unknown::NotRecorded, None, creation.waker),
+        }
+    }
+
+    /// Whether the path may come to the thread that made a wake-up: it runs then. Where the path comes to it before the
+    /// wake-up, it need not run yet.
+    fn leads_to(&self, waker: u32, wake_up: TimestampNs) -> bool {
+        let may_run =
+            |history: &ThreadHistory| wake_up > self.time || history.runs_before(self.time);
+        let is_new = waker != self.thread && !self.at_this_time.contains(&waker);
+        is_new && self.history(waker).is_some_and(may_run)
+    }
+
+    fn wait(&mut self, wait: Wait) {
+        let Wait { from, kind, class, callsite, .. } = wait;
+        if kind == WaitKind::Preempt {
+            return self.piece(from, Activity::RunQueue(kind), callsite, None);
+        }
+        let Some(wake_up) = wait.wake_up else {
+            if wait.is_open {
+                return self.piece(from, Activity::StillWaiting(class), callsite, None);
+            }
+            return self.unknown(from, Unknown::NoWakeUp, callsite, None);
+        };
+        if wake_up.at < self.time {
+            return self.piece(wake_up.at.max(from), Activity::RunQueue(kind), callsite, None);
+        }
+        let Some(waker) = wake_up.waker else {
+            return self.piece(from, Activity::Waiting(class), callsite, None);
+        };
+        if self.history(waker).is_none() {
+            return self.unknown(from, Unknown::WakerNotRecorded, callsite, Some(waker));
+        }
+        if !self.leads_to(waker, wake_up.at) {
+            return self.unknown(from, Unknown::WakerNotRunning, callsite, Some(waker));
+        }
+        self.at_this_time.push(self.thread);
+        self.frames.push(Frame { thread: self.thread, from: self.from, explains: self.explains });
+        self.thread = waker;
+        self.from = from.max(self.from);
+        self.explains = Some(Explained {
+            thread: self.frames.last().map_or(waker, |frame| frame.thread),
+            class,
+            callsite,
+            waker_callsite: wake_up.callsite,
+        });
+    }
+}

@@ -1,0 +1,731 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Walks a user stack outwards by compact unwind tables (x86-64). Shared by the BPF program and by a
+ * program for tests, which bring:
+ *
+ *     UNWIND_FN, UNWIND_INLINE             storage and linkage of functions
+ *     int unwind_copy(void *to, u32 size, u64 from)
+ *                                          copies from the walked thread's memory; 0 on failure
+ *     const struct unwind_mapping *unwind_mapping(u32 number)
+ *     const struct unwind_table *unwind_table(u32 number)
+ *     u64 unwind_rule(u32 number)          the rules of all tables, one after the other
+ *     u32 unwind_word(u32 number)          the words of all tables, one after the other
+ *     u32 unwind_learn(struct unwind_state *s, u64 address)
+ *                                          finds a mapping that was not announced and holds the
+ *                                          address, into s->mapping; 0 on failure
+ *     and the functions of interpreter.h
+ *
+ * The verifier of BPF programs looks at each global function once, for all callers. That is why
+ * these are small and take numbers, and why there is no limit to frames but UNWIND_FRAMES_MAX.
+ * Every loop is bounded.
+ */
+#ifndef WHIT_UNWIND_H
+#define WHIT_UNWIND_H
+
+/* Most frames of a stack. */
+#define UNWIND_FRAMES_MAX 127
+/* Room for frames: a power of two. */
+#define UNWIND_FRAMES_ROOM 128
+/* Words of memory that a walk remembers to have depended on. */
+#define UNWIND_READS_MAX 64
+#define UNWIND_READS_ROOM 64
+/* Bytes of the stack that are copied at once. */
+#define UNWIND_WINDOW_BYTES 512
+/* Steps of a walk: a run of interpreted frames takes two besides its frames, or as many as it has if it is taken
+ * back. */
+#define UNWIND_STEPS_MAX 512
+/* Steps of a search among 2^14 - 1 mappings, and among the 256 rows of a bucket. */
+#define UNWIND_MAPPING_STEPS 14
+#define UNWIND_ROW_STEPS 9
+/* See BUCKET_BYTES and RULE_BITS in crates/code/whit-unwind/src/table/mod.rs. */
+#define UNWIND_BUCKET_BYTES 256
+#define UNWIND_RULE_BITS 24
+#define UNWIND_RULE_MASK ((1u << UNWIND_RULE_BITS) - 1)
+
+/* Why a walk ended. */
+enum unwind_reason {
+	/* It goes on. */
+	UNWIND_ON = 0,
+	/* The outermost frame was reached. */
+	UNWIND_END = 1,
+	/* Memory could not be read without a fault. */
+	UNWIND_UNREADABLE = 2,
+	/* The next value lies below the stack pointer. */
+	UNWIND_OUTSIDE = 3,
+	/* The address lies in no known mapping. */
+	UNWIND_NO_MAPPING = 4,
+	/* The mapping's table is not loaded yet. */
+	UNWIND_NO_TABLE_YET = 5,
+	/* Nothing says how to unwind here, and the frame pointer leads nowhere. */
+	UNWIND_NO_INFO = 6,
+	/* The frame address cannot be said in a rule. */
+	UNWIND_CFA = 7,
+	/* Neither can where the return address, */
+	UNWIND_RETURN_ADDRESS = 8,
+	/* the frame pointer, */
+	UNWIND_FRAME_POINTER = 9,
+	/* or a signal's registers are. */
+	UNWIND_SIGNAL = 10,
+	/* UNWIND_FRAMES_MAX, or the limit of the walk. */
+	UNWIND_FRAMES_LIMIT = 11,
+	/* The stack pointer would not grow. */
+	UNWIND_LOOP = 12,
+	/* A table says what no table says. */
+	UNWIND_BAD_TABLE = 13,
+	/* The process is not known yet. */
+	UNWIND_NO_PROCESS = 14,
+	/* 32-bit code. */
+	UNWIND_NOT_64_BIT = 15,
+	/* The binary could not be opened, and the frame pointer leads nowhere. */
+	UNWIND_NOT_OPENED = 16,
+	UNWIND_REASONS = 17,
+	/* Elements of arrays of counts by reason: a power of two, so that the verifier sees that a
+	 * remainder is less. */
+	UNWIND_REASONS_ROOM = 32,
+};
+
+/* Not ends of walks but next steps with a frame: the function asks its caller to make the call, since the
+ * kernel limits the depth of calls. */
+enum {
+	UNWIND_GO_UNCOVERED = 32,
+	/* With the reason to end where that leads nowhere. */
+	UNWIND_GO_BY_FP = 64,
+};
+
+/* Numbers of tables that are none. */
+enum {
+	/* There is one, but it is not loaded yet. */
+	UNWIND_TABLE_NOT_YET = 0,
+	/* There will be none: code without unwind information. */
+	UNWIND_TABLE_NONE = 1,
+	/* There is none since the binary could not be opened. */
+	UNWIND_TABLE_NOT_OPENED = 2,
+};
+
+/* Kinds of rules: Base in crates/code/whit-unwind/src/table/rules.rs. */
+enum {
+	UNWIND_BASE_OUTERMOST = 0,
+	UNWIND_BASE_SP = 1,
+	UNWIND_BASE_FP = 2,
+	UNWIND_BASE_FP_DEREF = 3,
+	UNWIND_BASE_SP_DEREF = 4,
+	UNWIND_BASE_PLT = 5,
+	UNWIND_BASE_SIGNAL = 6,
+	UNWIND_BASE_UNCOVERED = 7,
+	UNWIND_BASE_CFA_EXPRESSION = 8,
+	UNWIND_BASE_CFA_REGISTER = 9,
+	UNWIND_BASE_RETURN_ADDRESS = 10,
+	UNWIND_BASE_FRAME_POINTER = 11,
+	UNWIND_BASE_BAD_SIGNAL = 12,
+	UNWIND_BASE_SWITCHED = 13,
+	UNWIND_BASE_RBX = 14,
+};
+
+/* Where the frame pointer is. */
+enum {
+	UNWIND_FP_SAME = 0,
+	UNWIND_FP_AT_CFA = 1,
+	UNWIND_FP_AT_FP = 2,
+};
+
+/* unwind_state.fp_address where it is no address. */
+enum {
+	/* The frame pointer is the one that the walk began with. */
+	UNWIND_FP_FIRST = 1,
+	/* The walk is known to depend on it. */
+	UNWIND_FP_NOTED = 2,
+};
+
+/* unwind_state.rbx_address where it is no address. */
+enum {
+	/* rbx is the one that the walk began with. */
+	UNWIND_RBX_FIRST = 1,
+	/* A frame changed it, and no rule says where it is. */
+	UNWIND_RBX_LOST = 2,
+};
+
+/* Words below the frame address at which rbx is, in a rule: 0 where it is still in the register, this where it is
+ * lost. See Rbx in crates/code/whit-unwind/src/table/rules.rs. */
+#define UNWIND_RBX_SHIFT 10
+#define UNWIND_RBX_MASK 63
+#define UNWIND_RBX_SLOT_LOST 63
+
+/* unwind_state.window_address where nothing is copied: no aligned address of user mode lies behind it. */
+#define UNWIND_NO_WINDOW 0xffff800000000001ull
+
+/* Hashes of stacks. */
+#define UNWIND_HASH_SEED 0x243f6a8885a308d3ull
+#define UNWIND_HASH_FACTOR 0x9e3779b97f4a7c15ull
+
+/* Registers in the frame of a signal, from its stack pointer. */
+enum {
+	UNWIND_SIGNAL_FP = 120,
+	UNWIND_SIGNAL_RBX = 128,
+	UNWIND_SIGNAL_SP = 160,
+	UNWIND_SIGNAL_IP = 168,
+};
+
+/* Executable memory of a process. Those of a process lie in a row, ascending. */
+struct unwind_mapping {
+	u64 start;
+	u64 end;
+	/* Actual addresses less this are stated ones. */
+	u64 bias;
+	u32 table;
+	/* That of the table: the number may be another one's by now. */
+	u32 generation;
+};
+
+struct unwind_table {
+	/* Stated address of the first bucket. */
+	u64 start;
+	u32 buckets;
+	/* Numbers of the first word of the index and of the rows, and of the first rule. */
+	u32 index;
+	u32 rows;
+	u32 rules;
+	/* The interpreter that the binary has; 0 for none. */
+	u32 interpreter;
+	/* Another one each time that the number is given out. */
+	u32 generation;
+};
+
+/* Frames of interpreted functions in the place of a native frame: see interpreter.h. */
+struct unwind_run {
+	/* The next one; 0 outside of a run. */
+	u64 frame;
+	/* The native frame: its part of the stack, its address, the hash without it, and its place. */
+	u64 low;
+	u64 high;
+	u64 native_ip;
+	u64 native_hash;
+	u32 native_count;
+	/* The interpreter. */
+	u32 number;
+	/* Actual addresses of its binary less this are stated ones. */
+	u64 bias;
+};
+
+struct unwind_read {
+	u64 address;
+	u64 value;
+};
+
+struct unwind_state {
+	u64 ip;
+	u64 sp;
+	u64 fp;
+	/* Where the last address was found. */
+	struct unwind_mapping mapping;
+	struct unwind_table table;
+	/* The process's mappings. */
+	u32 mappings_first;
+	u32 mappings_count;
+	/* Whether the kernel was asked for a mapping, whether it said one, and whether it may say one another
+	 * time. */
+	u32 has_asked;
+	u32 has_learned;
+	u32 was_busy;
+	/* Frames of this walk at most. */
+	u32 frames_max;
+	/* Whether ip is the address behind a call. */
+	u32 is_return;
+	u32 frames_count;
+	/* Words that the walk depended on; more than UNWIND_READS_MAX are not kept. */
+	u32 reads_count;
+	/* Whether the walk depended on the frame pointer that it began with. */
+	u32 needs_fp;
+	/* Where fp was read from. */
+	u64 fp_address;
+	/* rbx as the walk began with it, and where that of the present frame is. Few frame addresses are made from it,
+	 * so that it is read only there. */
+	u64 rbx;
+	u64 rbx_address;
+	/* Whether the walk depended on the rbx that it began with. */
+	u32 needs_rbx;
+	/* The word that was read last. */
+	u64 value;
+	/* Mixed from the frames. */
+	u64 hash;
+	/* The walked thread, as a number; its own number of itself; its process. */
+	u64 task;
+	u32 own_tid;
+	u32 pid;
+	/* Whether the frame that was taken in last lies in the loop of an interpreter. */
+	u32 is_in_loop;
+	/* Whether `chain` is known, why native frames stayed, and how many are interpreted. */
+	u32 chain_state;
+	u32 interpreter_reason;
+	u32 interpreted_count;
+	/* Where the next run begins. */
+	u64 chain;
+	/* Where a search for the thread's state is. */
+	u64 look_interpreter;
+	u64 look_thread;
+	struct unwind_run run;
+	/* Address of the copied part of the stack. */
+	u64 window_address;
+	u64 window[UNWIND_WINDOW_BYTES / 8];
+	u64 frames[UNWIND_FRAMES_ROOM];
+	struct unwind_read reads[UNWIND_READS_ROOM];
+};
+
+static UNWIND_INLINE u64 unwind_mix(u64 hash, u64 value)
+{
+	hash = (hash ^ value) * UNWIND_HASH_FACTOR;
+	return hash ^ hash >> 32;
+}
+
+/* Reads a word into s->value. Most lie in the part of the stack that was copied before. */
+UNWIND_FN u32 unwind_load(struct unwind_state *s, u64 address)
+{
+	if (!s)
+		return UNWIND_BAD_TABLE;
+	u64 offset = address - s->window_address;
+	if (offset > UNWIND_WINDOW_BYTES - 8 || offset % 8) {
+		offset = 0;
+		s->window_address = address;
+		if (unwind_copy(s->window, UNWIND_WINDOW_BYTES, address)) {
+			/* The mapping ends before the window does. */
+			s->window_address = UNWIND_NO_WINDOW;
+			if (unwind_copy(s->window, 8, address))
+				return UNWIND_UNREADABLE;
+		}
+	}
+	s->value = s->window[offset / 8 % (UNWIND_WINDOW_BYTES / 8)];
+	return UNWIND_ON;
+}
+
+/* The same, of the stack of a frame whose stack pointer is s->sp. */
+static UNWIND_INLINE u32 unwind_load_above(struct unwind_state *s, u64 address)
+{
+	return address < s->sp ? UNWIND_OUTSIDE : unwind_load(s, address);
+}
+
+/* Remembers that the walk depends on the word at an address. */
+static UNWIND_INLINE void unwind_note(struct unwind_state *s, u64 address, u64 value)
+{
+	u32 count = s->reads_count;
+
+	if (count < UNWIND_READS_MAX) {
+		s->reads[count % UNWIND_READS_ROOM].address = address;
+		s->reads[count % UNWIND_READS_ROOM].value = value;
+	}
+	s->reads_count = count + 1;
+}
+
+/* The walk depends on the frame pointer, and on the word that it came from. */
+static UNWIND_INLINE void unwind_use_fp(struct unwind_state *s)
+{
+	if (s->fp_address == UNWIND_FP_FIRST)
+		s->needs_fp = 1;
+	else if (s->fp_address != UNWIND_FP_NOTED)
+		unwind_note(s, s->fp_address, s->fp);
+	s->fp_address = UNWIND_FP_NOTED;
+}
+
+/* Reads rbx into s->value; 0 where it is lost. */
+static UNWIND_INLINE u32 unwind_use_rbx(struct unwind_state *s)
+{
+	u64 address = s->rbx_address;
+
+	if (address == UNWIND_RBX_FIRST) {
+		s->needs_rbx = 1;
+		s->value = s->rbx;
+		return 1;
+	}
+	if (address == UNWIND_RBX_LOST || unwind_load(s, address))
+		return 0;
+	unwind_note(s, address, s->value);
+	return 1;
+}
+
+/* Goes on with the caller's rbx. */
+static UNWIND_INLINE void unwind_find_rbx(struct unwind_state *s, u64 cfa, u64 rule)
+{
+	u32 slot = rule >> UNWIND_RBX_SHIFT & UNWIND_RBX_MASK;
+	u64 address = cfa - slot * 8;
+
+	if (slot == UNWIND_RBX_SLOT_LOST)
+		s->rbx_address = UNWIND_RBX_LOST;
+	/* Below the stack pointer: it was popped already, which the row does not say. */
+	else if (slot && address >= s->sp)
+		s->rbx_address = address;
+}
+
+/* Number of the mapping that holds an address, plus one; 0 where none does. */
+UNWIND_FN u32 unwind_find_mapping(u32 first, u32 count, u64 address)
+{
+	const struct unwind_mapping *mapping;
+	u32 low = 0, high = count;
+
+	for (u32 step = 0; step < UNWIND_MAPPING_STEPS && low < high; step++) {
+		u32 middle = low + (high - low) / 2;
+
+		mapping = unwind_mapping(first + middle);
+		if (!mapping)
+			return 0;
+		if (mapping->start <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (!low)
+		return 0;
+	mapping = unwind_mapping(first + low - 1);
+	if (!mapping || address >= mapping->end)
+		return 0;
+	return first + low;
+}
+
+/* Number of the rule of the last row at or before an offset in a bucket, within its table. */
+UNWIND_FN u32 unwind_find_rule(u32 index, u32 rows, u32 offset)
+{
+	u32 low = unwind_word(index), high = unwind_word(index + 1);
+	u32 key = offset << UNWIND_RULE_BITS | UNWIND_RULE_MASK;
+
+	for (u32 step = 0; step < UNWIND_ROW_STEPS && low < high; step++) {
+		u32 middle = low + (high - low) / 2;
+
+		if (unwind_word(rows + middle) <= key)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (!low)
+		return UNWIND_RULE_MASK;
+	return unwind_word(rows + low - 1) & UNWIND_RULE_MASK;
+}
+
+static UNWIND_INLINE u32 unwind_is_here(const struct unwind_state *s, u64 address)
+{
+	return address - s->mapping.start < s->mapping.end - s->mapping.start;
+}
+
+/* Has s->mapping hold an address; 0 where none does. */
+static UNWIND_INLINE u32 unwind_take_mapping(struct unwind_state *s, u64 address)
+{
+	u32 number = unwind_find_mapping(s->mappings_first, s->mappings_count, address);
+
+	if (!number)
+		return unwind_learn(s, address);
+	const struct unwind_mapping *mapping = unwind_mapping(number - 1);
+	if (!mapping)
+		return 0;
+	s->mapping = *mapping;
+	/* Processes change: by now, the entry may be another's. */
+	return unwind_is_here(s, address);
+}
+
+/* Has s->mapping and s->table hold an address; 0 where no mapping does. */
+UNWIND_FN u32 unwind_go_to(struct unwind_state *s, u64 address)
+{
+	if (!s)
+		return 0;
+	if (unwind_is_here(s, address))
+		return 1;
+	if (!unwind_take_mapping(s, address)) {
+		/* Its table is not there. */
+		s->mapping.start = s->mapping.end = 0;
+		return 0;
+	}
+	s->table.buckets = s->table.interpreter = 0;
+	const struct unwind_table *table = unwind_table(s->mapping.table);
+	if (!table)
+		return 1;
+	if (table->generation == s->mapping.generation)
+		s->table = *table;
+	else
+		s->mapping.table = UNWIND_TABLE_NOT_YET;
+	return 1;
+}
+
+/* Whether code is mapped in front of an address: it may be a return address. */
+static UNWIND_INLINE u32 unwind_is_plausible(struct unwind_state *s, u64 ip)
+{
+	if (!s || !ip)
+		return 0;
+	return unwind_go_to(s, ip - 1);
+}
+
+/* Goes to the caller; fp is set already. */
+static UNWIND_INLINE u32 unwind_arrive(struct unwind_state *s, u64 ip, u64 sp)
+{
+	s->ip = ip;
+	s->sp = sp;
+	s->is_return = 1;
+	return ip ? UNWIND_ON : UNWIND_END;
+}
+
+/* Without rules: follows the frame pointer if that leads to a plausible place, else gives `reason`. */
+UNWIND_FN u32 unwind_by_fp(struct unwind_state *s, u32 reason)
+{
+	if (!s)
+		return UNWIND_BAD_TABLE;
+	u64 fp = s->fp;
+	unwind_use_fp(s);
+	if (fp < s->sp || fp % 8)
+		return reason;
+	if (unwind_load(s, fp + 8))
+		return UNWIND_UNREADABLE;
+	u64 ip = s->value;
+	unwind_note(s, fp + 8, ip);
+	if (!ip)
+		return UNWIND_END;
+	if (!unwind_is_plausible(s, ip))
+		return reason;
+	if (unwind_load(s, fp))
+		return UNWIND_UNREADABLE;
+	s->fp = s->value;
+	s->fp_address = fp;
+	s->rbx_address = UNWIND_RBX_LOST;
+	return unwind_arrive(s, ip, fp + 16);
+}
+
+/* In code that its module says nothing of, most likely assembly: tries a bare return address. */
+UNWIND_FN u32 unwind_uncovered(struct unwind_state *s)
+{
+	if (!s)
+		return UNWIND_BAD_TABLE;
+	if (s->is_return) {
+		unwind_use_fp(s);
+		/* Processes begin with a frame pointer of zero. */
+		return s->fp ? UNWIND_GO_BY_FP | UNWIND_NO_INFO : UNWIND_END;
+	}
+	if (!unwind_load(s, s->sp)) {
+		u64 ip = s->value;
+
+		unwind_note(s, s->sp, ip);
+		if (unwind_is_plausible(s, ip)) {
+			s->rbx_address = UNWIND_RBX_LOST;
+			return unwind_arrive(s, ip, s->sp + 8);
+		}
+	}
+	return UNWIND_GO_BY_FP | UNWIND_NO_INFO;
+}
+
+/* Out of the frame of a signal, to the interrupted code. */
+UNWIND_FN u32 unwind_signal(struct unwind_state *s)
+{
+	if (!s)
+		return UNWIND_BAD_TABLE;
+	u64 sp = s->sp;
+	if (unwind_load(s, sp + UNWIND_SIGNAL_FP))
+		return UNWIND_UNREADABLE;
+	s->fp = s->value;
+	s->fp_address = sp + UNWIND_SIGNAL_FP;
+	s->rbx_address = sp + UNWIND_SIGNAL_RBX;
+	if (unwind_load(s, sp + UNWIND_SIGNAL_SP))
+		return UNWIND_UNREADABLE;
+	u64 caller_sp = s->value;
+	unwind_note(s, sp + UNWIND_SIGNAL_SP, caller_sp);
+	if (unwind_load(s, sp + UNWIND_SIGNAL_IP))
+		return UNWIND_UNREADABLE;
+	unwind_note(s, sp + UNWIND_SIGNAL_IP, s->value);
+	unwind_arrive(s, s->value, caller_sp);
+	s->is_return = 0;
+	return s->ip ? UNWIND_ON : UNWIND_END;
+}
+
+/* The frame address is known: reads the return address below it, and the caller's frame pointer. */
+UNWIND_FN u32 unwind_by_cfa(struct unwind_state *s, u64 cfa, u64 rule)
+{
+	if (!s)
+		return UNWIND_BAD_TABLE;
+	if (cfa <= s->sp)
+		return UNWIND_LOOP;
+	u32 reason = unwind_load_above(s, cfa - 8);
+	if (reason)
+		return reason;
+	u64 ip = s->value;
+	unwind_note(s, cfa - 8, ip);
+	unwind_find_rbx(s, cfa, rule);
+	u32 fp_kind = rule >> 8 & 3;
+	/* The entry of a linkage table has another use for the field. */
+	if (fp_kind == UNWIND_FP_SAME || (rule & 0xff) == UNWIND_BASE_PLT)
+		return unwind_arrive(s, ip, cfa);
+	u64 address = (u64)(s64)(s16)(rule >> 16) + (fp_kind == UNWIND_FP_AT_CFA ? cfa : s->fp);
+	if (fp_kind == UNWIND_FP_AT_FP)
+		unwind_use_fp(s);
+	/* Below the stack pointer: it was popped already, which the row does not say. */
+	if (address >= s->sp) {
+		if (unwind_load(s, address))
+			return UNWIND_UNREADABLE;
+		s->fp = s->value;
+		s->fp_address = address;
+	}
+	return unwind_arrive(s, ip, cfa);
+}
+
+UNWIND_FN u32 unwind_by_rule(struct unwind_state *s, u64 rule)
+{
+	if (!s)
+		return UNWIND_BAD_TABLE;
+	u64 offset = (u64)((s64)rule >> 32);
+	u64 addend = (rule >> 10 & 63) * 8;
+	u32 reason;
+
+	switch (rule & 0xff) {
+	case UNWIND_BASE_OUTERMOST:
+		return UNWIND_END;
+	case UNWIND_BASE_SP:
+		return unwind_by_cfa(s, s->sp + offset, rule);
+	case UNWIND_BASE_FP:
+		unwind_use_fp(s);
+		return unwind_by_cfa(s, s->fp + offset, rule);
+	case UNWIND_BASE_FP_DEREF:
+		unwind_use_fp(s);
+		offset += s->fp;
+		break;
+	case UNWIND_BASE_SP_DEREF:
+		offset += s->sp;
+		break;
+	case UNWIND_BASE_RBX:
+		if (!unwind_use_rbx(s))
+			return UNWIND_GO_BY_FP | UNWIND_CFA;
+		return unwind_by_cfa(s, s->value + offset, rule);
+	case UNWIND_BASE_PLT:
+		/* The push is done from this byte of the entry on. */
+		offset = (s->ip & 15) >= (rule >> 16 & 15) ? 16 : 8;
+		return unwind_by_cfa(s, s->sp + offset, rule);
+	case UNWIND_BASE_SIGNAL:
+		return unwind_signal(s);
+	case UNWIND_BASE_UNCOVERED:
+		return UNWIND_GO_UNCOVERED;
+	case UNWIND_BASE_SWITCHED:
+		/* The frame pointer leads to another stack, which may lie below this one. */
+		s->sp = 0;
+		if (s->fp)
+			return UNWIND_GO_BY_FP | UNWIND_OUTSIDE;
+		unwind_use_fp(s);
+		return UNWIND_END;
+	case UNWIND_BASE_CFA_EXPRESSION:
+	case UNWIND_BASE_CFA_REGISTER:
+		return UNWIND_GO_BY_FP | UNWIND_CFA;
+	case UNWIND_BASE_RETURN_ADDRESS:
+		return UNWIND_GO_BY_FP | UNWIND_RETURN_ADDRESS;
+	case UNWIND_BASE_FRAME_POINTER:
+		return UNWIND_GO_BY_FP | UNWIND_FRAME_POINTER;
+	case UNWIND_BASE_BAD_SIGNAL:
+		return UNWIND_GO_BY_FP | UNWIND_SIGNAL;
+	default:
+		return UNWIND_BAD_TABLE;
+	}
+	reason = unwind_load_above(s, offset);
+	if (reason)
+		return reason;
+	u64 cfa = s->value;
+	unwind_note(s, offset, cfa);
+	/* The addend has the bits that say where rbx is. */
+	rule |= (u64)UNWIND_RBX_SLOT_LOST << UNWIND_RBX_SHIFT;
+	return unwind_by_cfa(s, cfa + addend, rule);
+}
+
+#include "interpreter.h"
+
+/* Has s->run be of the interpreter whose loop holds an address, if it does. */
+UNWIND_FN u32 unwind_enter_loop(struct unwind_state *s, u64 address)
+{
+	if (!s)
+		return 0;
+	const struct interpreter *it = unwind_interpreter(s->table.interpreter);
+	u64 bias = s->mapping.bias;
+
+	if (!it)
+		return 0;
+	if (address - bias - it->loop_start >= it->loop_end - it->loop_start &&
+	    address - bias - it->cold_start >= it->cold_end - it->cold_start)
+		return 0;
+	s->run.number = s->table.interpreter;
+	s->run.bias = bias;
+	return 1;
+}
+
+/* Takes the frame in and goes to its caller if a rule says how; else gives why not, or how to go on. */
+static UNWIND_INLINE u32 unwind_enter(struct unwind_state *s)
+{
+	u32 count = s->frames_count;
+	if (count >= UNWIND_FRAMES_MAX || count >= s->frames_max)
+		return UNWIND_FRAMES_LIMIT;
+	/* Inside the call for a return address, which may lie behind the end of its function. */
+	u64 address = s->ip - s->is_return;
+	u32 is_mapped = unwind_go_to(s, address);
+	/* All code that is mapped is known: what lies elsewhere is no return address. */
+	if (!is_mapped && s->is_return)
+		return UNWIND_NO_MAPPING;
+	s->frames[count % UNWIND_FRAMES_ROOM] = s->ip;
+	s->frames_count = count + 1;
+	s->hash = unwind_mix(s->hash, s->ip);
+	if (!is_mapped)
+		return UNWIND_GO_BY_FP | UNWIND_NO_MAPPING;
+	if (s->table.interpreter)
+		s->is_in_loop = unwind_enter_loop(s, address);
+	if (s->mapping.table == UNWIND_TABLE_NOT_YET)
+		return UNWIND_GO_BY_FP | UNWIND_NO_TABLE_YET;
+	if (s->mapping.table == UNWIND_TABLE_NONE)
+		return UNWIND_GO_BY_FP | UNWIND_NO_INFO;
+	if (s->mapping.table == UNWIND_TABLE_NOT_OPENED)
+		return UNWIND_GO_BY_FP | UNWIND_NOT_OPENED;
+	u64 offset = address - s->mapping.bias - s->table.start;
+	u64 bucket = offset / UNWIND_BUCKET_BYTES;
+	if (bucket >= s->table.buckets)
+		return UNWIND_GO_UNCOVERED;
+	u32 number = unwind_find_rule(s->table.index + bucket, s->table.rows,
+				      offset % UNWIND_BUCKET_BYTES);
+	if (number == UNWIND_RULE_MASK)
+		return UNWIND_GO_UNCOVERED;
+	return unwind_by_rule(s, unwind_rule(s->table.rules + number));
+}
+
+/* Takes the frame in and goes to its caller; or says why not. */
+UNWIND_FN u32 unwind_step(struct unwind_state *s)
+{
+	if (!s)
+		return UNWIND_BAD_TABLE;
+	if (s->run.frame)
+		return interpreter_step(s);
+	u64 sp = s->sp, hash = s->hash;
+	s->is_in_loop = 0;
+	u32 reason = unwind_enter(s);
+
+	if (reason == UNWIND_GO_UNCOVERED)
+		reason = unwind_uncovered(s);
+	if (reason & UNWIND_GO_BY_FP)
+		reason = unwind_by_fp(s, reason & ~UNWIND_GO_BY_FP);
+	if (s->is_in_loop && !reason)
+		interpreter_begin(s, sp, hash);
+	return reason;
+}
+
+/* Prepares a walk; the caller sets registers and mappings. */
+static UNWIND_INLINE void unwind_begin(struct unwind_state *s)
+{
+	s->mapping.start = s->mapping.end = 0;
+	s->is_return = 0;
+	s->frames_count = 0;
+	s->frames_max = UNWIND_FRAMES_MAX;
+	s->has_asked = s->has_learned = s->was_busy = 0;
+	s->reads_count = 0;
+	s->needs_fp = s->needs_rbx = 0;
+	s->fp_address = UNWIND_FP_FIRST;
+	s->rbx_address = UNWIND_RBX_FIRST;
+	s->hash = UNWIND_HASH_SEED;
+	s->window_address = UNWIND_NO_WINDOW;
+	s->run.frame = s->look_interpreter = s->look_thread = 0;
+	s->chain_state = s->interpreter_reason = s->interpreted_count = 0;
+}
+
+static UNWIND_INLINE u32 unwind_walk(struct unwind_state *s)
+{
+	u32 reason;
+
+	for (u32 i = 0; i < UNWIND_STEPS_MAX; i++) {
+		reason = unwind_step(s);
+		if (reason)
+			return reason;
+	}
+	/* Runs that are taken back again and again. */
+	return UNWIND_FRAMES_LIMIT;
+}
+
+#endif

@@ -1,0 +1,263 @@
+//! The options of a recording as values: the command line without its spelling. The recorder makes its plan of
+//! them once (`plan.rs`); nothing below reads them.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use whit_host::control::ControlSpec;
+use whit_host::target::Target;
+use whit_sys::clock::ClockId;
+
+use crate::affinity::{Affinity, ThreadSpec};
+use crate::event::EventSpec;
+pub use crate::kept_files::{KEPT_FILES_MAX_BYTES, KeptFilesPlan};
+
+pub use whit_engine_api::event_plan::{ChainPlan, CountPlan, FieldPlan, RatePlan, TrackingPlan};
+pub use whit_engine_api::settings::{
+    CallGraph, DEFAULT_STACK_DUMP_BYTES, ExtraFields, LoaderPaths, MAX_STACK_DUMP_BYTES, RingSize,
+};
+
+/// Default frequency of samples.
+pub const DEFAULT_FREQUENCY_HZ: u64 = 4000;
+/// The engine that makes call chains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// The kernel writes chains by frame pointers, or dumps of stacks, as it does for perf.
+    Ring,
+    /// BPF programs unwind in the kernel.
+    Bpf,
+    /// The latter where the kernel allows it.
+    Auto,
+    /// The user names none: [`Engine::Auto`], unless other options ask for something that the ring engine alone records,
+    /// or for tracepoints or counts without call chains.
+    Unset,
+}
+
+/// When measuring starts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Start {
+    /// At once; with a command, at its exec.
+    #[default]
+    AtOnce,
+    /// After this many milliseconds.
+    AfterMs(u64),
+    /// Only within these times, in milliseconds: from, to; ascending.
+    Ranges(Vec<(u64, u64)>),
+    /// Not before it is asked for.
+    Disabled,
+}
+
+/// When the output is switched to a new file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SwitchOutput {
+    /// When SIGUSR2 comes, or the command `snapshot`.
+    OnSignal,
+    /// And when a file has this size.
+    AtBytes(u64),
+    /// And whenever this time has passed.
+    Every(Duration),
+}
+
+/// Which files the recording becomes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Files {
+    /// Several, one after the other.
+    pub switch: Option<SwitchOutput>,
+    /// Keep only so many of them, the newest.
+    pub max_files: Option<usize>,
+    /// The name gets the time at which the file was completed. Files that are switched always do.
+    pub timestamp: bool,
+    /// End the recording when all files together have this size.
+    pub max_bytes: Option<u64>,
+}
+
+/// Time for reading the mappings of one process. A hundred thousand take some 0.1 s on a quiet machine. Events
+/// are off meanwhile, so the time costs the recorded programs nothing; perf's 500 ms cut them on busy machines.
+pub const MAPS_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Records for processes and cgroups that existed before the recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Synthesis {
+    /// Names and threads of processes.
+    pub tasks: bool,
+    /// Their mappings.
+    pub mappings: bool,
+    /// Cgroups, where these are recorded.
+    pub cgroups: bool,
+    /// At the end instead of at the start.
+    pub at_end: bool,
+    /// Threads that read `/proc`; `None` for as many as are worth it.
+    pub threads: Option<usize>,
+    /// Most time for the mappings of one process.
+    pub maps_timeout: Duration,
+}
+
+impl Default for Synthesis {
+    fn default() -> Self {
+        Synthesis {
+            tasks: true,
+            mappings: true,
+            cgroups: true,
+            at_end: false,
+            threads: None,
+            maps_timeout: MAPS_TIMEOUT,
+        }
+    }
+}
+
+/// Most blocks per ring that may be written while others are filled.
+pub const ASYNC_BLOCKS_MAX: usize = 4;
+/// zstd levels.
+pub const COMPRESSION_LEVELS: std::ops::RangeInclusive<i32> = 1..=22;
+
+/// How records get from the rings to the disk. All of it goes together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Streaming {
+    /// Blocks per ring that are written while the ring is drained into others, at most
+    /// [`ASYNC_BLOCKS_MAX`]; 0 writes before it reads on.
+    pub async_blocks: usize,
+    /// Where readers run.
+    pub affinity: Affinity,
+    /// zstd level; `None` does not compress.
+    pub compression_level: Option<i32>,
+    /// Least number of bytes that is worth taking from a ring; at most a quarter of it.
+    pub flush_bytes: usize,
+    /// Several readers, each with its own stream; `None` is one reader.
+    pub threads: Option<ThreadSpec>,
+    /// Record into a directory even with one reader. Several readers always do, unless into a
+    /// pipe.
+    pub directory: bool,
+}
+
+impl Streaming {
+    /// Whether an output that is no pipe becomes a directory.
+    pub fn makes_directory(&self) -> bool {
+        self.directory || self.threads.is_some()
+    }
+}
+
+/// Where the recording goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Into a file.
+    File(PathBuf),
+    /// To standard output, in the format for pipes.
+    Stdout,
+}
+
+/// All options of a recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordOptions {
+    /// The events, in order.
+    pub events: Vec<EventSpec>,
+    /// The threads or CPUs to record.
+    pub target: Target,
+    /// The command to run: recorded itself, or the measure of how long to record.
+    pub command: Vec<OsString>,
+    /// File, directory or pipe to write to.
+    pub output: Output,
+    /// How often events are sampled (`-F`, `-c`).
+    pub rate: RatePlan,
+    /// Call chains.
+    pub chains: ChainPlan,
+    /// The engine that makes call chains.
+    pub engine: Engine,
+    /// Whether the user chose that kind of call chains. Otherwise [`Engine::Auto`] chooses, whichever engine
+    /// it takes.
+    pub is_call_graph_given: bool,
+    /// Where unwind tables are kept from one recording to the next; `None` keeps none.
+    pub table_cache: Option<PathBuf>,
+    /// Where the command's binaries are, for their unwind tables to be there before it begins.
+    pub loader: LoaderPaths,
+    /// Fields of samples that only an option asks for.
+    pub fields: FieldPlan,
+    /// Counts in place of samples, or beside them.
+    pub counts: CountPlan,
+    /// Records of the sideband: mappings, names, forks and exits.
+    pub tracking: TrackingPlan,
+    /// Children inherit the events.
+    pub inherit: bool,
+    /// One ring per thread, which follows the thread from CPU to CPU.
+    pub per_thread: bool,
+    /// When measuring starts.
+    pub start: Start,
+    /// Clock of the time stamps; `None` is the kernel's own.
+    pub clock: Option<ClockId>,
+    /// Data pages or bytes of each ring (`-m`).
+    pub ring_size: RingSize,
+    /// The kernel overwrites the oldest samples; the newest are taken at the end, and when asked.
+    pub overwrite: bool,
+    /// Clocks take no samples of idle CPUs.
+    pub leaves_idle_out: bool,
+    /// Wake the readers at every record.
+    pub unbuffered: bool,
+    /// The largest cost of the recording, in millionths of the recorded CPU time, above 0; `None` sets no limit.
+    pub max_overhead_ppm: Option<u32>,
+    /// From the rings to the disk.
+    pub streaming: Streaming,
+    /// The files that the recording becomes.
+    pub files: Files,
+    /// The control channel, through which another program switches events on and off.
+    pub control: Option<ControlSpec>,
+    /// Readers run as `SCHED_FIFO` with this priority.
+    pub realtime_priority: Option<i32>,
+    /// Leave out events that this machine does not have.
+    pub skip_unsupported: bool,
+    /// Records for processes and cgroups that existed before the recording.
+    pub synthesis: Synthesis,
+    /// Build ids in mappings and in the header.
+    pub build_ids: bool,
+    /// An empty section in the header, which [`fill`](whit_perfdata::names::fill) gives names later.
+    pub room_for_names: bool,
+    /// Java virtual machines write the names of their code when recording ends ([`whit_host::java`]).
+    pub java_maps: bool,
+    /// perf's cache of binaries: copies of those that processes with samples map go there; `None` makes none.
+    pub kept_files: Option<KeptFilesPlan>,
+    /// The command line, for the header.
+    pub command_line: Vec<String>,
+    /// whit's version, for the header.
+    pub version: String,
+}
+
+impl RecordOptions {
+    /// A recording of `command` with every default.
+    pub fn for_command(events: Vec<EventSpec>, command: Vec<OsString>, output: Output) -> Self {
+        RecordOptions {
+            events,
+            target: Target::Command,
+            command,
+            output,
+            rate: RatePlan::default(),
+            chains: ChainPlan::default(),
+            engine: Engine::Ring,
+            is_call_graph_given: false,
+            table_cache: None,
+            loader: LoaderPaths::default(),
+            fields: FieldPlan::default(),
+            counts: CountPlan::default(),
+            tracking: TrackingPlan { bpf_events: true, ..TrackingPlan::default() },
+            inherit: true,
+            per_thread: false,
+            start: Start::AtOnce,
+            clock: None,
+            ring_size: RingSize::Default,
+            overwrite: false,
+            leaves_idle_out: false,
+            unbuffered: false,
+            max_overhead_ppm: None,
+            streaming: Streaming::default(),
+            files: Files::default(),
+            control: None,
+            realtime_priority: None,
+            skip_unsupported: false,
+            synthesis: Synthesis::default(),
+            build_ids: true,
+            room_for_names: false,
+            java_maps: false,
+            kept_files: None,
+            command_line: Vec::new(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        }
+    }
+}

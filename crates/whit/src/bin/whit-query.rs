@@ -1,8 +1,0 @@
-//! `whit-query`, the program that `whit query` starts.
-#![forbid(unsafe_code)]
-
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
-    whit_cli::query_main()
-}

@@ -1,0 +1,133 @@
+//! `whit export`.
+
+use crate::heading;
+use crate::input::RecordingArgs;
+use crate::message;
+use crate::query;
+use crate::symbol_args::LoadArgs;
+use anyhow::Result;
+use profile::SamplesArg;
+pub use profile::firefox;
+use std::path::PathBuf;
+use whit_export::Format;
+
+mod archive;
+mod chains;
+mod destination;
+pub mod parquet;
+mod perf;
+mod profile;
+
+/// Options that change profiles; `--perf` writes each record as it is.
+const OF_PROFILES: [&str; 18] = [
+    "samples",
+    "pid",
+    "tid",
+    "cpu",
+    "cgroup",
+    "time",
+    "max_stack",
+    "inline",
+    "no_inline",
+    "demangle",
+    "no_demangle",
+    "symfs",
+    "vmlinux",
+    "kallsyms",
+    "threads",
+    "debuginfod",
+    "no_debuginfod",
+    "debuginfod_limit",
+];
+
+/// Those by which stack dumps are unwound: where binaries are, and how far and by how many threads.
+const OF_CHAINS: [&str; 3] = ["max_stack", "symfs", "threads"];
+
+fn not_of_chains() -> impl Iterator<Item = &'static str> {
+    OF_PROFILES.into_iter().filter(|option| !OF_CHAINS.contains(option))
+}
+
+/// Options that leave samples out, or change names: an archive has all.
+const NOT_OF_ARCHIVES: [&str; 10] = [
+    "samples",
+    "pid",
+    "tid",
+    "cpu",
+    "cgroup",
+    "time",
+    "inline",
+    "no_inline",
+    "demangle",
+    "no_demangle",
+];
+
+/// Options that leave samples out, and where one file goes; a dataset has all samples.
+const NOT_OF_DATASETS: [&str; 7] = ["samples", "pid", "tid", "cpu", "cgroup", "time", "output"];
+
+/// Within 80 columns.
+const USAGE: &str = "\
+whit export [OPTIONS] <--format <FORMAT>|--perf|--chains|--archive|
+                          --parquet <DIR>>";
+
+const EXAMPLES: &str = "\
+Examples:
+  whit export --format=pprof -o cpu.pb.gz
+  whit export --chains -i dumps.data -o small.data
+  whit export --archive -o archive.data
+  whit export --parquet lake -i monday.data -i tuesday.data
+  whit query --dataset lake -c 'SELECT host, samples FROM recording'";
+
+/// Arguments of `whit export`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = EXAMPLES, override_usage = USAGE, group = clap::ArgGroup::new("form").args(["format", "perf", "chains", "archive", "parquet"]).required(true))]
+pub struct ExportArgs {
+    #[command(flatten)]
+    input: RecordingArgs,
+    /// Write a profile in this format: pprof, firefox, perfetto, perfetto-v57 (for versions before 58),
+    /// speedscope, otlp (OpenTelemetry, Alpha) or folded
+    #[arg(long, value_name = "FORMAT", help_heading = heading::OUTPUT)]
+    format: Option<Format>,
+    /// Write a recording for stock perf: not packed, not compressed
+    #[arg(long, conflicts_with_all = OF_PROFILES, help_heading = heading::OUTPUT)]
+    perf: bool,
+    /// Write a recording for stock perf whose stack dumps are call chains: unwound once, and much smaller
+    #[arg(long, conflicts_with_all = not_of_chains(), help_heading = heading::OUTPUT)]
+    chains: bool,
+    /// Write a recording with the names of its frames, which reads the same without the binaries: for another
+    /// machine. Stack dumps are call chains there
+    #[arg(long, conflicts_with_all = NOT_OF_ARCHIVES, help_heading = heading::OUTPUT)]
+    archive: bool,
+    /// Add the tables of recordings to this dataset: Parquet files by host and date (docs/tables.md)
+    #[arg(long, value_name = "DIR", conflicts_with_all = NOT_OF_DATASETS, help_heading = heading::OUTPUT)]
+    parquet: Option<PathBuf>,
+    /// Output file, or '-' for standard output; with --perf or --chains a directory if the
+    /// recording is a directory
+    #[arg(short = 'o', long, value_name = "FILE", required_unless_present = "parquet", help_heading = heading::OUTPUT)]
+    output: Option<PathBuf>,
+    /// Replace an existing output; in a dataset write a recording again that is there
+    #[arg(short = 'f', long, help_heading = heading::OUTPUT)]
+    pub force: bool,
+    /// Write samples with their times (formats with a time line): auto, each or joined
+    #[arg(long, value_name = "HOW", help_heading = heading::OUTPUT)]
+    samples: Option<SamplesArg>,
+    #[command(flatten)]
+    pub(crate) load: LoadArgs,
+}
+
+/// Runs `whit export`.
+pub(crate) fn run(args: &ExportArgs) -> Result<u8> {
+    // Without an output there is a dataset.
+    let Some(output) = &args.output else { return query::start_with_subcommand() };
+    if args.format.is_none() {
+        perf::refuse_pipe(output)?;
+    }
+    let recording = args.input.open()?;
+    recording.warnings.iter().for_each(message::error);
+    destination::check(&recording, output, args.force)?;
+    match args.format {
+        Some(format) => profile::run(args, format, &recording, output),
+        None if args.archive => archive::run(args, &recording, output),
+        None if args.chains => chains::run(args, &recording, output),
+        None => perf::run(&recording, output),
+    }
+}

@@ -1,0 +1,176 @@
+//! Writing the page, for the subcommands that do.
+
+use crate::heading;
+use crate::output;
+use crate::sources::{Place, Sources};
+use anyhow::{Context, Result, bail};
+use std::fs::{File, Permissions};
+use std::io::{BufWriter, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use whit_page::{
+    Comparison, Content, HotCode, HtmlOptions, MAX_SPANS, Ranges, write_content, write_served,
+};
+use whit_perfdata::existing::{Existing, existing};
+use whit_perfdata::reader::Recording;
+use whit_profile::model::Profile;
+use whit_profile::switches::{self, SwitchOptions, Switches};
+use whit_profile::{CodeFinder, LoadError, LoadOptions, SinglesWanted};
+use whit_types::OutsideText;
+use whit_view::diff::Diff;
+use whit_view::hists::Filters;
+
+/// A page is readable like any new file, as far as the user's mask allows.
+const PAGE_MODE: u32 = 0o666;
+
+/// Arguments of the subcommands that write a page.
+#[derive(clap::Args, Debug)]
+pub(crate) struct PageArgs {
+    /// With --html, leave the source and the instructions of the hottest functions out of the page
+    #[arg(long, help_heading = heading::OUTPUT)]
+    no_source: bool,
+}
+
+impl PageArgs {
+    /// True where a page gets the code of the hottest functions.
+    pub(crate) fn wants_code(&self) -> bool {
+        !self.no_source
+    }
+}
+
+/// A recording as it was loaded for a page or for text.
+#[derive(Default)]
+pub struct Loaded {
+    /// The samples.
+    pub profile: Profile,
+    /// The waits, where they were loaded and the recording has any.
+    pub switches: Option<Switches>,
+    /// Where the page gets code.
+    pub code: Option<CodeFinder>,
+}
+
+/// Says where a page is, in a form that a browser takes from another folder as well.
+pub(crate) fn tell(path: &Path) -> Result<()> {
+    let shown = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    Ok(output::line(format_args!("the page is {}: open it in a browser", shown.display()))?)
+}
+
+/// Refuses what would be refused after the recording was read.
+pub fn check(path: &Path) -> Result<()> {
+    if let Some(folder) = path.parent()
+        && !folder.as_os_str().is_empty()
+        && !folder.is_dir()
+    {
+        bail!("there is no folder {}: make it first, or name another file", folder.display());
+    }
+    output::check_no_recording(path)
+}
+
+/// Has the loader keep what a page shows beside a report: the time of samples, and, where no text tells rows apart
+/// by their parts, their cgroups.
+pub fn load(recording: &Recording, options: &mut LoadOptions, is_alone: bool) {
+    // Rows by stretches of time have their times already, in a length that the user chose.
+    if options.facets.time_quantum_ns.is_none() {
+        options.singles = Some(SinglesWanted::Few);
+    }
+    options.facets.cgroup |= is_alone && whit_profile::tells_cgroups(recording);
+}
+
+/// Loads a recording with its code, and with its context switches where they are wanted and it has any.
+pub fn load_parts(
+    recording: &Recording,
+    options: &LoadOptions,
+    wants_switches: bool,
+    update: &(dyn Fn(u64, u64) + Sync),
+) -> Result<Loaded, LoadError> {
+    if wants_switches && switches::may_tell(recording) {
+        let wanted =
+            SwitchOptions { max_worst: 0, max_spans: MAX_SPANS, ..SwitchOptions::default() };
+        let loaded = switches::load_with_code(recording, options, wanted, update);
+        return loaded.map(|(profile, switches, code)| {
+            let tells = switches.sources.tells_switches();
+            Loaded { profile, switches: tells.then_some(switches), code: Some(code) }
+        });
+    }
+    let loaded = whit_profile::load_with_code(recording, options, update);
+    loaded.map(|(profile, code)| Loaded { profile, code: Some(code), ..Loaded::default() })
+}
+
+/// Writes a recording as one page.
+pub(crate) fn write(loaded: &Loaded, options: &HtmlOptions, path: &Path) -> Result<()> {
+    let hot = hot_code(loaded);
+    write_page(&loaded.profile, &content(loaded, hot.as_ref()), options, path)
+}
+
+/// Writes the same for a server, which answers with the ranges.
+pub fn write_for_server(loaded: &Loaded, out: &mut dyn Write) -> Result<Ranges> {
+    let hot = hot_code(loaded);
+    let (content, options) = (content(loaded, hot.as_ref()), HtmlOptions::default());
+    Ok(write_served(&loaded.profile, &content, &options, out)?.1)
+}
+
+fn hot_code(loaded: &Loaded) -> Option<HotCode> {
+    let mut sources = Sources::new(Place::default());
+    let code = loaded.code.as_ref()?;
+    let mut line_text = |line: &_| code.own_line(line).or_else(|| sources.text(line));
+    Some(HotCode::new(&loaded.profile, code, &mut line_text))
+}
+
+fn content<'a>(loaded: &'a Loaded, code: Option<&'a HotCode>) -> Content<'a> {
+    Content { switches: loaded.switches.as_ref(), code, ..Content::default() }
+}
+
+/// Writes a comparison of two sides as one page.
+pub(crate) fn write_comparison(
+    sides: [Vec<Profile>; 2],
+    diff: &Diff,
+    filters: &Filters,
+    path: &Path,
+) -> Result<()> {
+    let paths = diff
+        .paths
+        .each_ref()
+        .map(|paths| paths.iter().map(OutsideText::exact).collect::<Vec<_>>().join(", "));
+    let title = format!("{} → {}", paths[0], paths[1]);
+    // Each side has a recording at least.
+    let (comparison, profile) =
+        Comparison::new(sides, diff, filters).context("there is nothing to compare")?;
+    let content = Content { comparison: Some(&comparison), ..Content::default() };
+    write_page(&profile, &content, &HtmlOptions { title, ..HtmlOptions::default() }, path)
+}
+
+fn write_page(
+    profile: &Profile,
+    content: &Content<'_>,
+    options: &HtmlOptions,
+    path: &Path,
+) -> Result<()> {
+    let write = |file: &mut File| -> Result<()> {
+        let mut out = BufWriter::new(file);
+        write_content(profile, content, options, &mut out)?;
+        Ok(out.flush()?)
+    };
+    let written = match existing(path) {
+        Ok(Existing::Stream) => {
+            File::create(path).map_err(Into::into).and_then(|mut f| write(&mut f))
+        }
+        _ => replace(path, write),
+    };
+    written.with_context(|| format!("cannot write the page {}", path.display()))
+}
+
+/// Writes under a temporary name: a page that does not fit the disk leaves nothing, and an existing file
+/// stays.
+fn replace(path: &Path, write: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
+    // The target of a link is replaced, not the link.
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let mut builder = tempfile::Builder::new();
+    let mut new = builder.permissions(Permissions::from_mode(PAGE_MODE)).tempfile_in(directory)?;
+    write(new.as_file_mut())?;
+    new.persist(&path)?;
+    Ok(())
+}

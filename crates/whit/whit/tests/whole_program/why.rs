@@ -1,0 +1,165 @@
+//! `whit why` of a pipeline with a planted slow stage, which says how long each stage computed.
+
+use std::path::Path;
+
+use serde_json::Value;
+use whit_testing::run::{output, stderr};
+use whit_testing::wait::Busy;
+
+use crate::support::tools::{command, record, text, whit, workload};
+use crate::support::{Skip, check, probe};
+
+const ITEMS: u64 = 100;
+
+/// Time that a hand-over may add to the path or take from it: between the thread's own clock and the kernel's switch lie
+/// the queue's code and the switch.
+const HAND_OVER_NS: u64 = 50_000;
+
+/// Records the pipeline; gives its output.
+fn recorded(data: &Path) -> Result<String, Skip> {
+    probe::bpf_stacks()?;
+    let program = workload("pipeline")?;
+    let mut recorder = whit();
+    recorder.args(["record", "-q", "--engine=bpf", "--wakeups", "-F", "997", "-o"]).arg(data);
+    recorder.env("XDG_CACHE_HOME", data.with_extension("cache")).arg("--").arg(program);
+    let said = record(recorder.args(["--iterations", &ITEMS.to_string()]))?;
+    Ok(String::from_utf8_lossy(&said).into_owned())
+}
+
+fn cpu_ns(said: &str, stage: &str) -> u64 {
+    let line = said.lines().find(|line| line.starts_with(&format!("stage name={stage} ")));
+    let (_, ns) = line.and_then(|line| line.split_once("cpu_ns=")).expect("the stage's line");
+    ns.parse().expect("a number")
+}
+
+fn tid<'a>(said: &'a str, stage: &str) -> &'a str {
+    let line = said.lines().find(|line| line.starts_with(&format!("stage name={stage} ")));
+    let (_, rest) = line.and_then(|line| line.split_once("tid=")).expect("the stage's line");
+    rest.split(' ').next().expect("a number")
+}
+
+fn number(value: &Value, key: &str) -> u64 {
+    value[key].as_u64().unwrap_or_else(|| panic!("no {key} in {value}"))
+}
+
+#[test]
+fn the_slow_stage_of_a_pipeline_is_why() {
+    check("the_slow_stage_of_a_pipeline_is_why", || {
+        let folder = tempfile::tempdir().expect("make a directory");
+        let data = folder.path().join("perf.data");
+        let said = recorded(&data)?;
+        let json = text(whit().args(["why", "--json", "-i"]).arg(&data));
+        let why: Value = serde_json::from_str(&json).expect("JSON");
+        let duration = number(&why, "duration_ns");
+        // Both add up to the nanosecond, and pieces follow each other.
+        let mut at = number(&why, "from_ns");
+        for piece in why["pieces"].as_array().expect("pieces") {
+            assert_eq!(number(piece, "from_ns"), at, "{piece}");
+            at += number(piece, "duration_ns");
+        }
+        assert_eq!(at, number(&why, "to_ns"));
+        let groups = why["groups"].as_array().expect("groups");
+        assert_eq!(groups.iter().map(|it| number(it, "duration_ns")).sum::<u64>(), duration);
+        let on_path = |stage: &str, activities: &[&str]| {
+            let of_stage = groups.iter().filter(|it| it["name"] == stage);
+            let chosen =
+                of_stage.filter(|it| activities.iter().any(|word| it["activity"] == *word));
+            chosen.map(|it| number(it, "duration_ns")).sum::<u64>()
+        };
+        // A stage computes on the path, or while the path is at another thread. A kernel that hides switches makes
+        // pieces unknown, and none wrong.
+        let bound = ITEMS * HAND_OVER_NS;
+        for stage in ["read", "transform", "write"] {
+            let (computing, stated) = (on_path(stage, &["running"]), cpu_ns(&said, stage));
+            let elsewhere =
+                duration - computing - on_path(stage, &["preempted", "run-queue", "waiting"]);
+            assert!(computing <= stated + bound, "{stage}: {computing} of {stated}: {groups:?}");
+            assert!(computing + elsewhere + bound >= stated, "{stage}: {computing}: {groups:?}");
+        }
+        let (slow, unknown) = (on_path("transform", &["running"]), number(&why, "unknown_ns"));
+        assert!(slow > 5 * on_path("write", &["running"]), "{slow}: {groups:?}");
+        assert!(unknown < duration / 2, "{unknown} of {duration}: {groups:?}");
+        // The first row of computing names the stage and its function.
+        let running = groups.iter().find(|it| it["activity"] == "running").expect("a row");
+        assert_eq!(running["name"], "transform", "{groups:?}");
+        assert_eq!(running["functions"][0]["name"], "transform_item", "{running}");
+        let shown = text(whit().args(["why", "-i"]).arg(&data));
+        assert!(shown.contains("on CPU: transform_item"), "{shown}");
+        let path = text(whit().args(["why", "--path", "-i"]).arg(&data));
+        assert!(path.lines().count() > ITEMS as usize, "{path}");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_part_of_a_thread_is_explained() {
+    check("a_part_of_a_thread_is_explained", || {
+        let folder = tempfile::tempdir().expect("make a directory");
+        let data = folder.path().join("perf.data");
+        let said = recorded(&data)?;
+        let tid = tid(&said, "write");
+        let json = text(
+            whit().args(["why", "--json", "--tid", tid, "--time", "20%-60%", "-i"]).arg(&data),
+        );
+        let why: Value = serde_json::from_str(&json).expect("JSON");
+        assert_eq!(why["thread"]["name"], "write");
+        let pieces = why["pieces"].as_array().expect("pieces").iter();
+        let sum: u64 = pieces.map(|piece| number(piece, "duration_ns")).sum();
+        assert_eq!(sum, number(&why, "duration_ns"));
+        let missing = output(whit().args(["why", "--tid", "1", "-i"]).arg(&data));
+        assert!(stderr(&missing).contains("whit report --tasks lists the threads"), "{missing:?}");
+        Ok(())
+    });
+}
+
+#[test]
+fn waits_for_a_cpu_name_the_thread_that_had_it() {
+    check("waits_for_a_cpu_name_the_thread_that_had_it", || {
+        probe::bpf_stacks()?;
+        probe::whole_cpus()?;
+        let folder = tempfile::tempdir().expect("make a directory");
+        let data = folder.path().join("perf.data");
+        let other = Busy::by(command("taskset").args(["-c", "0", "sh"]));
+        let mut recorder = whit();
+        recorder.args(["record", "-q", "-a", "--engine=bpf", "--wakeups", "-F", "97", "-o"]);
+        recorder.arg(&data).env("XDG_CACHE_HOME", folder.path().join("cache"));
+        recorder.args(["--", "taskset", "-c", "0"]).arg(workload("pipeline")?);
+        let said = record(recorder.args(["--iterations", "20"]))?;
+        let said = String::from_utf8_lossy(&said).into_owned();
+        let json = text(
+            whit()
+                .args(["why", "--json", "-i"])
+                .arg(&data)
+                .args(["--tid", tid(&said, "transform")]),
+        );
+        let why: Value = serde_json::from_str(&json).expect("JSON");
+        let groups = why["groups"].as_array().expect("groups");
+        let preempted =
+            groups.iter().find(|it| it["activity"] == "preempted" && it["explains"].is_null());
+        let preempted = preempted.unwrap_or_else(|| panic!("no preemption: {groups:?}"));
+        let behind = preempted["behind"].as_array().expect("threads");
+        let sum: u64 = behind.iter().map(|it| number(it, "duration_ns")).sum();
+        assert!(sum <= number(preempted, "duration_ns"), "{preempted}");
+        assert!(2 * sum > number(preempted, "duration_ns"), "{preempted}");
+        // It can run at all times, so that no other thread on the CPU has the right to more.
+        let is_other = |it: &&Value| it["thread"]["tid"].as_u64() == Some(u64::from(other.id()));
+        let had = behind.iter().find(is_other).map_or(0, |it| number(it, "duration_ns"));
+        assert!(had >= sum / behind.len() as u64, "{}: {preempted}", other.id());
+        Ok(())
+    });
+}
+
+#[test]
+fn recordings_without_wake_ups_name_the_way_out() {
+    check("recordings_without_wake_ups_name_the_way_out", || {
+        let folder = tempfile::tempdir().expect("make a directory");
+        let data = folder.path().join("perf.data");
+        let mut recorder = whit();
+        recorder.args(["record", "-q", "--engine=ring", "-e", "cpu-clock", "-o"]).arg(&data);
+        record(recorder.arg("--").arg(command("true").get_program()))?;
+        let refused = output(whit().args(["why", "-i"]).arg(&data));
+        assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+        assert!(stderr(&refused).contains("whit record --engine=bpf --wakeups"), "{refused:?}");
+        Ok(())
+    });
+}
