@@ -113,13 +113,11 @@ fn run_once(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
 
     /// A peer whose program is a script that gets the usual arguments.
     fn peer(directory: &Path, kind: PeerKind, script: &str) -> Peer {
         let program = directory.join(kind.to_string());
-        std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
-        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        whit_testing::run::write_program(&program, &format!("#!/bin/sh\n{script}\n"));
         Peer {
             kind,
             program,

@@ -242,11 +242,9 @@ pub(crate) fn remove_those_that_begin_with(directory: &Path, prefix: &str) -> Re
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
 
     fn script(path: &Path, text: &str) {
-        fs::write(path, format!("#!/bin/sh\n{text}\n")).unwrap();
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+        whit_testing::run::write_program(path, &format!("#!/bin/sh\n{text}\n"));
     }
 
     /// Stands in for whit: "records" 1000 bytes per second of workload into the file after -o,

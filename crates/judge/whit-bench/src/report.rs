@@ -206,7 +206,7 @@ fn describe(round: usize, kind: PeerKind, run: &Measurement) -> String {
 mod tests {
     use super::*;
     use crate::bench::{Figures, parsed};
-    use std::os::unix::fs::PermissionsExt;
+    use whit_testing::run::write_program;
 
     /// A whit that says its version, and fails on files of more than ten bytes.
     const WHIT: &str = r#"#!/bin/sh
@@ -236,15 +236,10 @@ mod tests {
         })
     }
 
-    fn program(path: &Path, text: &str) {
-        std::fs::write(path, text).unwrap();
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
-    }
-
     #[test]
     fn smallest_first_each_on_its_own_and_nothing_left_behind() {
         let root = tempfile::tempdir().unwrap();
-        program(&root.path().join("whit"), WHIT);
+        write_program(&root.path().join("whit"), WHIT);
         let [large, small] = files(root.path());
         let peers = [PeerKind::Whit];
         let comparison = compare(root.path(), &peers, &[&large, &small], &mut |_| {}).unwrap();
@@ -265,7 +260,7 @@ mod tests {
     #[test]
     fn a_dataset_is_made_before_it_is_asked() {
         let root = tempfile::tempdir().unwrap();
-        program(&root.path().join("whit"), EXPORTER);
+        write_program(&root.path().join("whit"), EXPORTER);
         let [large, small] = files(root.path());
         let of_dataset = PeerKind::WhitDatasetCommands;
         let peers = [of_dataset, PeerKind::WhitExportParquet];

@@ -28,7 +28,7 @@ fn help_names_every_comparison_and_a_missing_whit_has_a_way_out() {
     }
     let directory = tempfile::tempdir().unwrap();
     let alone = directory.path().join("whit-bench");
-    fs::copy(PROGRAM, &alone).unwrap();
+    whit_testing::run::copy_program(PROGRAM, &alone);
     fs::write(directory.path().join("matrix"), "").unwrap();
     let workloads = directory.path().to_str().unwrap();
     let output = run(&alone, &["stat", "--workloads", workloads, "--dir", workloads]);

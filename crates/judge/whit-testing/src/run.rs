@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -21,6 +22,22 @@ pub fn copy_program(from: impl AsRef<Path>, to: impl AsRef<Path>) {
         from.display(),
         to.display()
     );
+}
+
+/// Writes a program that is to run, which everybody may do. It is written by a process of its own for the reason that
+/// [`copy_program`] has.
+///
+/// # Panics
+/// Where it cannot be written.
+pub fn write_program(path: impl AsRef<Path>, text: &str) {
+    let path = path.as_ref();
+    let mut install = Command::new("install");
+    install.args(["-m", "755", "/dev/stdin"]).arg(path).stdin(Stdio::piped());
+    let mut install = install.spawn().expect("run install");
+    let mut input = install.stdin.take().expect("a pipe");
+    input.write_all(text.as_bytes()).expect("write the text");
+    drop(input);
+    assert!(install.wait().is_ok_and(|status| status.success()), "write {}", path.display());
 }
 
 /// The root of the repository.

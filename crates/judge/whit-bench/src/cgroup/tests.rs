@@ -1,6 +1,5 @@
 use super::*;
 use crate::bench::{Figures, page};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 fn hops(cpu_ns: f64) -> Hops {
@@ -158,8 +157,7 @@ fn options(directory: &Path) -> Options {
 }
 
 fn program(path: &Path, script: &str) {
-    std::fs::write(path, format!("#!/bin/sh\n{script}\n")).unwrap();
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    whit_testing::run::write_program(path, &format!("#!/bin/sh\n{script}\n"));
 }
 
 /// Prints a count for each cgroup that it is given, but those that end in `leave_out`.

@@ -184,7 +184,6 @@ mod tests {
     use super::*;
     use crate::record::recorded::tests::{Records, with_cpu, write};
     use crate::record::recorder::RecorderKind;
-    use std::os::unix::fs::PermissionsExt;
 
     const RESULT: &str = "echo result seconds=3 operations_per_s=1 user_s=0 system_s=0";
 
@@ -193,8 +192,7 @@ mod tests {
         let whit = root.path().join("whit");
         let script =
             format!("#!/bin/sh\n[ \"$1\" = --version ] && {{ echo whit 0; exit; }}\n{script}\n");
-        std::fs::write(&whit, script).unwrap();
-        std::fs::set_permissions(&whit, std::fs::Permissions::from_mode(0o755)).unwrap();
+        whit_testing::run::write_program(&whit, &script);
         let recorder = Recorder::detect(RecorderKind::Whit, &whit).unwrap();
         let job = Job { words: vec!["none".into()], threads: 1, iterations: 1 };
         let scratch = Scratch::new(root.path()).unwrap();

@@ -3,14 +3,12 @@ use super::*;
 use crate::bench::Bench as _;
 use crate::bench::{Figures, page};
 use crate::record::summary::tests::run;
-use std::os::unix::fs::PermissionsExt;
 
 /// Far beyond what any of these tests takes.
 const GENEROUS: Duration = Duration::from_secs(600);
 
 fn script(path: &Path, text: &str) {
-    std::fs::write(path, format!("#!/bin/sh\n{text}\n")).unwrap();
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    whit_testing::run::write_program(path, &format!("#!/bin/sh\n{text}\n"));
 }
 
 /// Runs the command behind `--` and takes a recording that was made before, unless it is to refuse.

@@ -223,15 +223,13 @@ pub(crate) fn calibrate(
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::os::unix::fs::PermissionsExt;
+    use whit_testing::run::write_program;
 
     const LINE: &str = "checksum 1\nresult workload=deep threads=2 iterations=5 operations=10 \
         seconds=0.5 operations_per_s=20.0 user_s=0.75 system_s=0.25\n";
 
     fn program(directory: &Path, script: &str) {
-        let path = directory.join("deep");
-        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        write_program(directory.join("deep"), &format!("#!/bin/sh\n{script}\n"));
     }
 
     #[test]

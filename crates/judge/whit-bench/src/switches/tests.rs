@@ -1,7 +1,6 @@
 use super::*;
 use crate::bench::{Figures, page};
 use std::collections::HashSet;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 fn cost(slowdown: f64, lost_share: f64) -> Cost {
@@ -86,8 +85,7 @@ fn every_way_of_a_load_has_options_of_its_own() {
 }
 
 fn program(path: &Path, script: &str) {
-    std::fs::write(path, format!("#!/bin/sh\n{script}\n")).unwrap();
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    whit_testing::run::write_program(path, &format!("#!/bin/sh\n{script}\n"));
 }
 
 #[test]

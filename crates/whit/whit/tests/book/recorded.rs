@@ -13,7 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use whit_testing::probe;
-use whit_testing::run::repository;
+use whit_testing::run::{self, repository};
 use whit_testing::{Skip, check};
 
 const RECORDED: &str = "```console,recorded";
@@ -174,7 +174,7 @@ fn build_server(folder: &Path) {
     let mut compiler = Command::new("cc");
     compiler.args(["-O2", "-g", "-pthread", "-Wall", "-Wextra", "-Werror", "-o"]);
     assert!(compiler.arg(folder.join("shop")).arg(source).status().unwrap().success());
-    fs::copy(folder.join("shop"), folder.join("server")).unwrap();
+    run::copy_program(folder.join("shop"), folder.join("server"));
 }
 
 fn can_record() -> Result<(), Skip> {

@@ -280,7 +280,7 @@ fn without_its_program_the_result_is_text() {
     check("interface::without_its_program_the_result_is_text", || {
         let folder = tempfile::tempdir().unwrap();
         let alone = folder.path().join("whit");
-        fs::copy(whit(), &alone).unwrap();
+        run::copy_program(whit(), &alone);
         let line = format!("PAGER= {} report {}", alone.display(), golden("perf-fp"));
         let screen = Screen::start(&line, 80, 60)?;
         let text = screen.shows("ended with 0");

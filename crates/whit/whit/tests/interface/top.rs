@@ -80,7 +80,7 @@ fn names_of_processes_are_escaped() {
         run::needs_of_line(["record", "-p", "1"])?;
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("a\x1b]0;x\x07b");
-        fs::copy(workload("shares")?, &program).unwrap();
+        run::copy_program(workload("shares")?, &program);
         let program = Load::start(Command::new(&program).args(["flat", "120"]));
         // A wide terminal: long names of kernel functions do not push this name off the line.
         let screen = Screen::start(&top(&format!("-p {}", program.id())), 180, 24)?;

@@ -1,12 +1,12 @@
 //! Files that a process or a user leads whit to, and that must not come out anywhere.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, lchown, symlink};
+use std::os::unix::fs::{lchown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use whit_testing::wait::wait_until;
-use whit_testing::workload;
+use whit_testing::{run, workload};
 
 use crate::fixture::{Fixture, STRANGER, Skip, check, copy_program, set_mode, stderr};
 
@@ -151,8 +151,7 @@ fn a_member_plants_no_program() {
         for name in PLANTED {
             let path = planted.join(name);
             let text = format!("#!/bin/bash\necho {name} >> {}\n", marker.display());
-            fs::write(&path, text).expect("write a program");
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("set a mode");
+            run::write_program(&path, &text);
         }
         let run = |arguments: &[&str]| {
             let mut command = fixture.by_member(arguments);

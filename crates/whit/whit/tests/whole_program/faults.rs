@@ -350,7 +350,7 @@ fn without_locked_memory_an_ordinary_user_records_with_smaller_rings() {
         };
         open(directory.path());
         let program = directory.path().join("whit");
-        std::fs::copy(whit().get_program(), &program).expect("copy whit");
+        whit_testing::run::copy_program(whit().get_program(), &program);
         let path = directory.path().join("user.data");
         let record = format!(
             "ulimit -l 0; exec {} record -e cpu-clock:u -m 4M --threads -z -o {} -- sh -c 'exit 6'",

@@ -381,7 +381,7 @@ fn copies_of_processes_without_samples_are_not_made() {
         let place = Place::with("service")?;
         // It maps its binaries, and then waits for its input.
         let waiting = place.path("app/waiting");
-        std::fs::copy("/bin/cat", &waiting).expect("copy a program");
+        whit_testing::run::copy_program("/bin/cat", &waiting);
         let mut asleep = command(&waiting);
         let mut asleep = asleep.stdin(Stdio::piped()).spawn().expect("start a program");
         let said = place.record(whit(), &["-a", "-e", "cpu-clock:u"], &["sleep", "1"]);

@@ -38,7 +38,7 @@ fn functions_of_a_stripped_program_have_the_shares_that_they_had_by_name() {
         probe::program("nm")?;
         let place = tempfile::tempdir().expect("make a directory");
         let program = place.path().join("deep");
-        std::fs::copy(workload("deep")?, &program).expect("copy a program");
+        whit_testing::run::copy_program(workload("deep")?, &program);
         let mut recorder = perf()?;
         recorder.args(["record", "--no-buildid-cache", "-e", "cpu-clock:u", "-F", "1999", "-o"]);
         recorder.arg(place.path().join("perf.data")).arg(&program);

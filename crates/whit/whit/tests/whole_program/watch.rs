@@ -573,7 +573,7 @@ fn the_capabilities_of_the_unit_are_enough() {
         let place = tempfile::tempdir().unwrap();
         succeed(Command::new("chmod").arg("777").arg(place.path()));
         for built in [PathBuf::from(env!("CARGO_BIN_EXE_whit")), program()] {
-            fs::copy(&built, place.path().join(built.file_name().unwrap())).unwrap();
+            whit_testing::run::copy_program(&built, place.path().join(built.file_name().unwrap()));
         }
         let mut watch = Command::new("setpriv");
         watch.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs"]);
