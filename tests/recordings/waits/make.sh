@@ -15,6 +15,7 @@ mkdir -p $place
 cp "$top/target/workloads/mutexes" "$top/target/debug/whit" $place
 (
     cd $place
-    ./whit record --engine=bpf --wakeups --all-cgroups -e cpu-clock -F 4999 -o waits.data -- $place/mutexes --rounds 8
+    ./whit record --engine=bpf --wakeups --all-cgroups --embed-symbols -e cpu-clock -F 4999 -o waits.data \
+        -- $place/mutexes --rounds 8
 )
 install -m 644 $place/waits.data waits.data

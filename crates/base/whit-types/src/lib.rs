@@ -123,6 +123,11 @@ impl TimestampNs {
     pub fn since(self, earlier: TimestampNs) -> u64 {
         self.0.saturating_sub(earlier.0)
     }
+
+    /// In seconds with all nine decimal places.
+    pub fn in_seconds(self) -> String {
+        format!("{}.{:09}", self.0 / 1_000_000_000, self.0 % 1_000_000_000)
+    }
 }
 
 /// Instruction set of the machine that was recorded.

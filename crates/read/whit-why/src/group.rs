@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use whit_profile::LoadError;
 use whit_profile::switches::WaitClass;
-use whit_profile::tables::{IntervalRow, SampleWanted, StreamEnd, TableSource, WantedFacts};
+use whit_profile::tables::{IntervalRow, SampleWanted, StreamEnd, TableSource, Trust, WantedFacts};
 use whit_types::{CpuId, Pid, TimestampNs};
 
 /// Threads of one process that have one name.
@@ -167,6 +167,10 @@ fn behind(
     let ended = source.intervals(false, &mut |rows| {
         for row in rows.drain(..) {
             let IntervalRow::Run(run) = row else { continue };
+            // Another thread may have run in it.
+            if run.trust == Trust::Lossy {
+                continue;
+            }
             let on_cpu = run.cpu.and_then(|cpu| queues.get(&cpu)).map_or(&[][..], Vec::as_slice);
             let (from, to) = (run.start, TimestampNs(run.start.0.saturating_add(run.duration_ns)));
             // The path is at one place at a time: spans of a CPU do not overlap.

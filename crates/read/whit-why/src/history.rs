@@ -4,8 +4,12 @@ use whit_profile::switches::WaitClass;
 use whit_profile::tables::WaitKind;
 use whit_types::{CpuId, TimestampNs};
 
-/// Most intervals of a history, which takes up to 56 bytes for each.
+/// Most runs and waits of all histories.
 pub const MAX_INTERVALS: u64 = 32 << 20;
+
+/// Most memory for one of them: docs/why.md states the product.
+const INTERVAL_BYTES: usize = 56;
+const _: () = assert!(size_of::<Wait>() <= INTERVAL_BYTES && size_of::<Run>() <= INTERVAL_BYTES);
 
 /// Time on a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,15 +24,34 @@ pub struct Run {
     pub is_lossy: bool,
 }
 
+/// The maker of a wake-up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Waker {
+    /// An interrupt, which ends the path.
+    Interrupt,
+    /// A thread, by its number.
+    Thread(u32),
+    /// No record names it, or nothing else is recorded of it.
+    Unknown,
+}
+
+impl Waker {
+    /// The number of a thread.
+    pub fn thread(self) -> Option<u32> {
+        match self {
+            Waker::Thread(thread) => Some(thread),
+            Waker::Interrupt | Waker::Unknown => None,
+        }
+    }
+}
+
 /// The end of a wait for anything but a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WakeUp {
     /// When it came.
     pub at: TimestampNs,
-    /// The thread that made it; `None` for an interrupt, which ends the path.
-    pub waker: Option<u32>,
-    /// Innermost call site of the waker.
-    pub callsite: Option<u32>,
+    /// The thread or interrupt that made it.
+    pub waker: Waker,
 }
 
 /// Time on no CPU.
@@ -57,6 +80,8 @@ pub struct Wait {
 pub struct ThreadHistory {
     runs: Vec<Run>,
     waits: Vec<Wait>,
+    /// The first and the last recorded moment, also of intervals that are left out.
+    span: Option<(TimestampNs, TimestampNs)>,
 }
 
 /// The run or wait of a thread just before a moment.
@@ -82,6 +107,7 @@ impl ThreadHistory {
     /// Adds a run. Runs come in order of time.
     pub fn add_run(&mut self, run: Run) {
         if run.from < run.to {
+            self.leave_out(run.from, run.to);
             self.runs.push(run);
         }
     }
@@ -89,8 +115,15 @@ impl ThreadHistory {
     /// Adds a wait. Waits come in order of time.
     pub fn add_wait(&mut self, wait: Wait) {
         if wait.from < wait.to {
+            self.leave_out(wait.from, wait.to);
             self.waits.push(wait);
         }
+    }
+
+    /// Notes a run or wait that no path of the wanted time leads to.
+    pub fn leave_out(&mut self, from: TimestampNs, to: TimestampNs) {
+        let (first, last) = self.span.unwrap_or((from, to));
+        self.span = Some((first.min(from), last.max(to)));
     }
 
     /// All waits, in order of time.
@@ -100,14 +133,13 @@ impl ThreadHistory {
 
     /// The first and the last recorded moment.
     pub fn span(&self) -> Option<(TimestampNs, TimestampNs)> {
-        let from = [self.runs.first().map(|run| run.from), self.waits.first().map(|it| it.from)];
-        let to = [self.runs.last().map(|run| run.to), self.waits.last().map(|it| it.to)];
-        Some((from.into_iter().flatten().min()?, to.into_iter().flatten().max()?))
+        self.span
     }
 
     /// Whether the thread was made while switches were recorded.
     pub fn has_creator(&self) -> bool {
-        self.waits.first().is_some_and(|wait| wait.kind == WaitKind::New)
+        let begins = |wait: &Wait| self.span.is_some_and(|(first, _)| wait.from == first);
+        self.waits.first().is_some_and(|wait| wait.kind == WaitKind::New && begins(wait))
     }
 
     /// The creation of the thread, where it was not there just before `time`.
@@ -143,7 +175,7 @@ impl ThreadHistory {
 
     /// Whether nothing is recorded of the thread.
     pub(crate) fn is_empty(&self) -> bool {
-        self.runs.is_empty() && self.waits.is_empty()
+        self.span.is_none()
     }
 
     /// Whether the thread is on a CPU just before `time`.

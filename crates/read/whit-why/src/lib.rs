@@ -22,7 +22,7 @@
 //!
 //! Invariants:
 //! - Pieces follow each other without a gap and without an overlap, whatever the recording says.
-//! - Memory grows with the intervals of the recording, up to [`MAX_INTERVALS`], not with samples.
+//! - Memory grows with the runs and waits in the interval, up to [`MAX_INTERVALS`], not with samples.
 #![forbid(unsafe_code)]
 
 mod group;
@@ -32,7 +32,7 @@ mod path;
 mod place;
 
 pub use group::{ExplainedGroup, Group, GroupKey};
-pub use history::{MAX_INTERVALS, Run, ThreadHistory, Wait, WakeUp};
+pub use history::{MAX_INTERVALS, Run, ThreadHistory, Wait, WakeUp, Waker};
 pub use load::{Interval, Why, WhyError};
 pub use path::{Activity, Explained, Piece, Unknown, critical_path};
 pub use place::{Places, ThreadName};

@@ -1,12 +1,12 @@
 //! The path of an interval of a recording.
 
 use crate::group::{Group, groups};
-use crate::history::{MAX_INTERVALS, Run, ThreadHistory, Wait, WakeUp};
+use crate::history::{MAX_INTERVALS, Run, ThreadHistory, Wait, WakeUp, Waker};
 use crate::path::{Piece, critical_path};
 use crate::place::ThreadName;
 use whit_perfdata::reader::Recording;
-use whit_profile::tables::{IntervalRow, RunRow, StreamEnd, TableSource, Trust, WaitRow};
-use whit_profile::time_filter::TimeFilter;
+use whit_profile::tables::{IntervalRow, RunRow, StreamEnd, TableSource, Trust, WaitKind, WaitRow};
+use whit_profile::time_filter::{TimeFilter, TimeRange};
 use whit_profile::warning::Warning;
 use whit_profile::{LoadError, LoadOptions};
 use whit_types::{Tid, TimestampNs};
@@ -16,7 +16,7 @@ use whit_types::{Tid, TimestampNs};
 pub struct Interval {
     /// The thread; without it the first one of the recorded command.
     pub tid: Option<Tid>,
-    /// The time; without it the whole recorded life of the thread. Only the first range counts.
+    /// One part of the recorded time; without it the whole recorded life of the thread.
     pub time: Option<TimeFilter>,
 }
 
@@ -48,9 +48,12 @@ pub enum WhyError {
         "{0} has not the switches of one process alone: name a thread with --tid (whit report --tasks lists them)"
     )]
     SeveralProcesses(String),
-    /// Nothing of the thread is recorded in the time.
+    /// The time has several parts.
+    #[error("one part of the time is explained: give --time one START,STOP, or one share")]
+    SeveralTimes,
+    /// The thread has no run or wait in the time.
     #[error(
-        "nothing of the thread is recorded in this time: its switches are from {from} s to {to} s"
+        "the thread has no run and no wait in this time: it is recorded from {from} s to {to} s"
     )]
     NotInTime {
         /// In seconds.
@@ -81,11 +84,6 @@ pub struct Why {
     pub groups: Vec<Group>,
 }
 
-/// Seconds with all their digits.
-pub(crate) fn seconds(time: TimestampNs) -> String {
-    format!("{}.{:09}", time.0 / 1_000_000_000, time.0 % 1_000_000_000)
-}
-
 impl Why {
     /// Reads a recording twice: its switches, then the samples on the path.
     ///
@@ -98,16 +96,20 @@ impl Why {
         report_progress: &(dyn Fn(u64, u64) + Sync),
     ) -> Result<Why, WhyError> {
         let source = TableSource::open(recording, options, report_progress)?;
-        let path = source.info().path.into_exact();
+        let info = source.info();
+        let path = info.path.into_exact();
         if !source.tells_switches() {
             return Err(WhyError::NoSwitches(path));
         }
         if !source.tells_wakeups() {
             return Err(WhyError::NoWakeUps(path));
         }
-        let threads = histories(&source)?;
+        let recorded = (info.first_sample.unwrap_or(TimestampNs(0)), info.last_sample);
+        let recorded = (recorded.0, recorded.1.unwrap_or(TimestampNs(u64::MAX)));
+        let time = interval.time.as_ref().map(|time| part_of(time, recorded)).transpose()?;
+        let threads = histories(&source, time)?;
         let thread = thread_of(&source, &threads, interval, path)?;
-        let (from, to) = span_of(&threads[thread as usize], interval)?;
+        let (from, to) = span_of(&threads[thread as usize], time)?;
         let pieces = critical_path(&threads, thread, from, to);
         drop(threads);
         let groups = groups(&source, &pieces)?;
@@ -130,13 +132,30 @@ impl Why {
     }
 }
 
-/// The history of all threads.
-fn histories(source: &TableSource) -> Result<Vec<ThreadHistory>, WhyError> {
+/// The time of the filter, which has one part.
+fn part_of(
+    filter: &TimeFilter,
+    (first, last): (TimestampNs, TimestampNs),
+) -> Result<TimeRange, WhyError> {
+    let ranges = filter.resolve(first, last);
+    let mut ranges = ranges.iter();
+    match (ranges.next(), ranges.next()) {
+        (Some(range), None) => Ok(range),
+        _ => Err(WhyError::SeveralTimes),
+    }
+}
+
+/// The history of all threads. Runs and waits that no path of this time leads to are left out. Creations stay: before
+/// its creation, a thread is its creator.
+fn histories(
+    source: &TableSource,
+    time: Option<TimeRange>,
+) -> Result<Vec<ThreadHistory>, WhyError> {
     let mut threads: Vec<ThreadHistory> = Vec::new();
     let mut count = 0;
+    let is_wanted = |from, to| time.is_none_or(|time| to >= time.from && from <= time.to);
     let ended = source.intervals(true, &mut |rows| {
         for row in rows.drain(..) {
-            count += 1;
             let task = match &row {
                 IntervalRow::Run(run) => run.task,
                 IntervalRow::Wait(wait) => wait.task,
@@ -147,8 +166,24 @@ fn histories(source: &TableSource) -> Result<Vec<ThreadHistory>, WhyError> {
             }
             let history = &mut threads[thread as usize];
             match row {
-                IntervalRow::Run(run) => history.add_run(run_of(&run)),
-                IntervalRow::Wait(wait) => history.add_wait(wait_of(source, &wait)),
+                IntervalRow::Run(run) => {
+                    let run = run_of(&run);
+                    if is_wanted(run.from, run.to) {
+                        history.add_run(run);
+                        count += 1;
+                    } else {
+                        history.leave_out(run.from, run.to);
+                    }
+                }
+                IntervalRow::Wait(row) => {
+                    let wait = wait_of(source, &row);
+                    if is_wanted(wait.from, wait.to) || wait.kind == WaitKind::New {
+                        history.add_wait(wait);
+                        count += 1;
+                    } else {
+                        history.leave_out(wait.from, wait.to);
+                    }
+                }
             }
         }
         count <= MAX_INTERVALS
@@ -167,13 +202,13 @@ fn run_of(run: &RunRow) -> Run {
 
 fn wait_of(source: &TableSource, wait: &WaitRow) -> Wait {
     let to = TimestampNs(wait.start.0.saturating_add(wait.duration_ns.unwrap_or(0)));
-    let waker = wait.waker.filter(|(_, tid)| !wait.from_interrupt && tid.0 > 0);
-    let wake_up = wait.woken_at.map(|at| WakeUp {
-        at,
+    let waker = match wait.waker {
+        _ if wait.from_interrupt => Waker::Interrupt,
         // The idle thread wakes for interrupts alone.
-        waker: waker.and_then(|waker| source.thread_of(waker)),
-        callsite: wait.waker_callsite.filter(|_| waker.is_some()),
-    });
+        Some((_, Tid(0))) => Waker::Interrupt,
+        waker => waker.and_then(|it| source.thread_of(it)).map_or(Waker::Unknown, Waker::Thread),
+    };
+    let wake_up = wait.woken_at.map(|at| WakeUp { at, waker });
     Wait {
         from: wait.start,
         to,
@@ -214,15 +249,13 @@ fn thread_of(
 
 fn span_of(
     history: &ThreadHistory,
-    interval: &Interval,
+    time: Option<TimeRange>,
 ) -> Result<(TimestampNs, TimestampNs), WhyError> {
     let (first, last) = history.span().unwrap_or_default();
-    let Some(filter) = &interval.time else { return Ok((first, last)) };
-    let range = filter.resolve(first, last).iter().next();
-    let from = range.map_or(last, |range| range.from.max(first));
-    let to = range.map_or(first, |range| range.to.min(last));
+    let Some(time) = time else { return Ok((first, last)) };
+    let (from, to) = (time.from.max(first), time.to.min(last));
     if from >= to {
-        return Err(WhyError::NotInTime { from: seconds(first), to: seconds(last) });
+        return Err(WhyError::NotInTime { from: first.in_seconds(), to: last.in_seconds() });
     }
     Ok((from, to))
 }

@@ -1,6 +1,6 @@
 //! The walk: from the end of an interval back to its beginning.
 
-use crate::history::{Before, ThreadHistory, Wait, WakeUp};
+use crate::history::{Before, ThreadHistory, Wait, WakeUp, Waker};
 use whit_profile::switches::WaitClass;
 use whit_profile::tables::WaitKind;
 use whit_types::{CpuId, TimestampNs};
@@ -14,7 +14,7 @@ pub enum Unknown {
     NotRecorded,
     /// The thread waits, and its wake-up is not recorded.
     NoWakeUp,
-    /// The thread waits, and nothing is recorded of the thread that woke it.
+    /// The thread waits, and nothing is recorded of its waker.
     WakerNotRecorded,
     /// The thread waits, and by the records its waker was not on a CPU at the wake-up.
     WakerNotRunning,
@@ -44,8 +44,6 @@ pub struct Explained {
     pub class: WaitClass,
     /// Innermost call site of its wait.
     pub callsite: Option<u32>,
-    /// Innermost call site of the wake-up.
-    pub waker_callsite: Option<u32>,
 }
 
 /// A piece of the path: one thread, one activity.
@@ -191,18 +189,15 @@ impl Walk<'_> {
     /// Before its creation, a thread is its creator.
     fn creation(&mut self, creation: WakeUp) {
         let created = self.thread;
-        match creation.waker.filter(|creator| self.leads_to(*creator, creation.at)) {
+        let creator = creation.waker.thread();
+        match creator.filter(|creator| self.leads_to(*creator, creation.at)) {
             Some(creator) => {
                 self.at_this_time.push(created);
                 self.thread = creator;
-                self.explains = Some(Explained {
-                    thread: created,
-                    class: WaitClass::New,
-                    callsite: None,
-                    waker_callsite: creation.callsite,
-                });
+                self.explains =
+                    Some(Explained { thread: created, class: WaitClass::New, callsite: None });
             }
-            None => self.unknown(self.from, Unknown::NotRecorded, None, creation.waker),
+            None => self.unknown(self.from, Unknown::NotRecorded, None, creator),
         }
     }
 
@@ -229,8 +224,14 @@ impl Walk<'_> {
         if wake_up.at < self.time {
             return self.piece(wake_up.at.max(from), Activity::RunQueue(kind), callsite, None);
         }
-        let Some(waker) = wake_up.waker else {
-            return self.piece(from, Activity::Waiting(class), callsite, None);
+        let waker = match wake_up.waker {
+            Waker::Thread(waker) => waker,
+            Waker::Interrupt => {
+                return self.piece(from, Activity::Waiting(class), callsite, None);
+            }
+            Waker::Unknown => {
+                return self.unknown(from, Unknown::WakerNotRecorded, callsite, None);
+            }
         };
         if self.history(waker).is_none() {
             return self.unknown(from, Unknown::WakerNotRecorded, callsite, Some(waker));
@@ -246,7 +247,6 @@ impl Walk<'_> {
             thread: self.frames.last().map_or(waker, |frame| frame.thread),
             class,
             callsite,
-            waker_callsite: wake_up.callsite,
         });
     }
 }

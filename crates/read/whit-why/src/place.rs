@@ -2,11 +2,9 @@
 
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
+use whit_profile::switches::is_system_library;
 use whit_profile::tables::TableSource;
 use whit_types::{Pid, Tid};
-
-/// Beginnings of the names of libraries that programs wait and copy in: the function that called them says more.
-const SYSTEM_LIBRARIES: [&str; 6] = ["libc.", "libc-", "ld-", "ld.", "libpthread", "[vdso]"];
 
 /// Functions of call sites, each looked for once.
 #[derive(Default)]
@@ -46,10 +44,9 @@ fn find(source: &TableSource, innermost: u32) -> Option<Arc<str>> {
 }
 
 fn is_of_the_system(source: &TableSource, binary: u32) -> bool {
-    source.binary(binary).is_some_and(|binary| {
-        let name = binary.path.rsplit('/').next().unwrap_or_default();
-        SYSTEM_LIBRARIES.iter().any(|begin| name.starts_with(begin))
-    })
+    source
+        .binary(binary)
+        .is_some_and(|binary| is_system_library(binary.path.rsplit('/').next().unwrap_or_default()))
 }
 
 /// A thread, for output.

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use whit_profile::switches::WaitClass;
 use whit_profile::tables::WaitKind;
 use whit_types::TimestampNs;
-use whit_why::{Activity, Piece, Run, ThreadHistory, Unknown, Wait, WakeUp, critical_path};
+use whit_why::{Activity, Piece, Run, ThreadHistory, Unknown, Wait, WakeUp, Waker, critical_path};
 
 /// The state of a thread in one step of time.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -84,7 +84,7 @@ fn simulate(threads: usize, choices: &[u8]) -> Machine {
                 let wakee = (0..threads).map(|it| (it + of) % threads);
                 let sleeps = |it: &usize| states[*it] == State::Waits { for_interrupt: false };
                 if let Some(wakee) = wakee.filter(|it| *it != actor).find(sleeps) {
-                    let wake_up = WakeUp { at, waker: Some(actor as u32), callsite: None };
+                    let wake_up = WakeUp { at, waker: Waker::Thread(actor as u32) };
                     open[wakee].as_mut().unwrap().wake_up = Some(wake_up);
                     states[wakee] = State::Queues;
                 }
@@ -92,7 +92,7 @@ fn simulate(threads: usize, choices: &[u8]) -> Machine {
             // It makes one.
             (5, Some(actor)) if since[actor] < now => {
                 if let Some(new) = (0..threads).find(|it| states[*it] == State::Unborn) {
-                    let wake_up = Some(WakeUp { at, waker: Some(actor as u32), callsite: None });
+                    let wake_up = Some(WakeUp { at, waker: Waker::Thread(actor as u32) });
                     open[new] = Some(Open { from: now, kind: WaitKind::New, wake_up });
                     states[new] = State::Queues;
                 }
@@ -102,7 +102,7 @@ fn simulate(threads: usize, choices: &[u8]) -> Machine {
                 let wakee = (0..threads).map(|it| (it + of) % threads);
                 let sleeps = |it: &usize| states[*it] == State::Waits { for_interrupt: true };
                 if let Some(wakee) = wakee.into_iter().find(sleeps) {
-                    let wake_up = WakeUp { at, waker: None, callsite: None };
+                    let wake_up = WakeUp { at, waker: Waker::Interrupt };
                     open[wakee].as_mut().unwrap().wake_up = Some(wake_up);
                     states[wakee] = State::Queues;
                 }
@@ -162,14 +162,15 @@ impl Definition<'_> {
                     // Before, it is its creator.
                     let creation = self.waits[thread].first().expect("a creation");
                     let until = creation.from.0.min(to);
-                    let creator = creation.wake_up.and_then(|it| it.waker).expect("a creator");
+                    let creator =
+                        creation.wake_up.and_then(|it| it.waker.thread()).expect("a creator");
                     self.explain(creator as usize, step, until, path);
                     step = until;
                     continue;
                 }
                 (_, Some(Wait { wake_up: Some(wake_up), .. })) => {
                     let until = wake_up.at.0.min(to);
-                    match wake_up.waker {
+                    match wake_up.waker.thread() {
                         Some(waker) => {
                             self.explain(waker as usize, step, until, path);
                             step = until;
@@ -253,7 +254,13 @@ proptest! {
                 2 => WaitKind::New,
                 _ => WaitKind::Sync,
             };
-            let wake_up = wake_up.map(|(at, waker)| WakeUp { at: TimestampNs(at), waker, callsite: None });
+            let wake_up = wake_up.map(|(at, waker)| WakeUp {
+                at: TimestampNs(at),
+                waker: match waker {
+                    Some(5) => Waker::Interrupt,
+                    waker => waker.map_or(Waker::Unknown, Waker::Thread),
+                },
+            });
             let class = WaitClass::Lock;
             history.add_wait(Wait { from: begin, to, kind, class, callsite: None, wake_up, is_lossy, is_open });
         }
@@ -287,4 +294,19 @@ fn a_missing_wake_up_is_unknown() {
     // Behind the last record.
     let last = path(35, 50).last().copied().unwrap();
     assert_eq!((last.from.0, last.activity), (40, Activity::Unknown(Unknown::NotRecorded)));
+}
+
+/// A waker is no interrupt because no record names it, or because nothing is recorded of it.
+#[test]
+fn wakers_that_are_not_recorded_are_unknown() {
+    let activity = |waker| {
+        let mut history = ThreadHistory::default();
+        let wake_up = Some(WakeUp { at: TimestampNs(20), waker });
+        history.add_wait(wait(Open { from: 0, kind: WaitKind::Sync, wake_up }, 20, false));
+        critical_path(&[history], 0, TimestampNs(0), TimestampNs(20))[0].activity
+    };
+    let unknown = Activity::Unknown(Unknown::WakerNotRecorded);
+    assert_eq!(activity(Waker::Interrupt), Activity::Waiting(WaitClass::Lock));
+    assert_eq!(activity(Waker::Unknown), unknown);
+    assert_eq!(activity(Waker::Thread(7)), unknown);
 }

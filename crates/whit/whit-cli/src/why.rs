@@ -1,5 +1,6 @@
 //! `whit why`.
 
+use crate::failure::usage;
 use crate::heading;
 use crate::input::RecordingArgs;
 use crate::progress::LoadProgress;
@@ -10,7 +11,7 @@ use std::io::Write;
 use whit_profile::time_filter::TimeFilter;
 use whit_types::Tid;
 use whit_view::why::{DEFAULT_LIMIT, TextOptions, write_json, write_text};
-use whit_why::{Interval, Why};
+use whit_why::{Interval, Why, WhyError};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -27,7 +28,7 @@ pub(crate) struct WhyArgs {
     /// Explain this thread, by its id or by a handle such as t-1234 [default: the command's first thread]
     #[arg(long, value_name = "TID", value_parser = thread_id, help_heading = heading::FILTER)]
     tid: Option<i32>,
-    /// Explain this part of the recorded time: START,STOP in seconds, 10%-20%, 10%/2
+    /// Explain this one part of the recorded time: START,STOP in seconds, 10%-20%, 10%/2
     #[arg(long, value_name = "RANGE", value_parser = TimeFilter::parse, allow_hyphen_values = true,
           help_heading = heading::FILTER)]
     time: Option<TimeFilter>,
@@ -61,7 +62,10 @@ pub(crate) fn run(args: &WhyArgs) -> Result<u8> {
         progress.update(done, total);
     });
     progress.finish();
-    let why = loaded?;
+    let why = loaded.map_err(|error| match error {
+        WhyError::SeveralTimes => usage(error),
+        error => error.into(),
+    })?;
     let mut out = args.width.fit(args.terminal.output(), !args.json);
     if args.json {
         write_json(&mut out, &why)?;

@@ -5,8 +5,8 @@
 
 use super::classify::{NamedFrame, classify, is_kernel_lock};
 use super::lock_site_names::{
-    is_entry, is_glibc_mutex, is_kernel_lock_function, is_lock_function, is_lock_library,
-    is_parking, is_runtime, is_waking,
+    is_entry, is_glibc_mutex, is_kernel_lock_function, is_lock_function, is_parking, is_runtime,
+    is_system_library, is_waking,
 };
 use super::wait_class::WaitClass;
 use crate::model::{FunctionId, NodeId, Profile};
@@ -89,7 +89,7 @@ pub fn kernel_lock_caller(profile: &Profile, node: NodeId) -> Option<FunctionId>
 pub fn wait_path(profile: &Profile, node: NodeId) -> Vec<FunctionId> {
     let frames = frames(profile, node);
     let is_managed_program = frames.iter().any(is_managed);
-    let is_inside = |frame: &&&Frame<'_>| is_lock_library(frame.library);
+    let is_inside = |frame: &&&Frame<'_>| is_system_library(frame.library);
     let user = frames.iter().filter(|frame| !frame.kernel);
     let path: Vec<_> =
         user.filter(|frame| !(is_managed_program && is_runtime(frame.library))).collect();
@@ -143,7 +143,7 @@ fn lock_site(frames: &[Frame<'_>]) -> Option<LockSite> {
 /// The innermost function of the user outside of locks. One without a name between functions of a lock belongs to it.
 fn user_function(frames: &[Frame<'_>]) -> Option<FunctionId> {
     let is_lock =
-        |frame: &Frame<'_>| is_lock_library(frame.library) || is_lock_function(frame.name);
+        |frame: &Frame<'_>| is_system_library(frame.library) || is_lock_function(frame.name);
     let managed = frames.iter().position(is_managed).unwrap_or(0);
     let mut user = frames.iter().enumerate().filter(|(_, frame)| !frame.kernel).peekable();
     let mut caller = None;

@@ -173,8 +173,9 @@ pub(super) fn is_entry(name: &str) -> bool {
     has(ENTRIES, name)
 }
 
-/// For the name of a file without its folder.
-pub(super) fn is_lock_library(name: &str) -> bool {
+/// Whether a library is one that programs wait and take locks in: the function that called it says more. For the name of
+/// a file without its folder.
+pub fn is_system_library(name: &str) -> bool {
     LIBRARIES.iter().any(|beginning| name.starts_with(beginning))
 }
 
@@ -222,7 +223,7 @@ mod tests {
         {
             assert!(!is_lock_function(name), "{name}");
         }
-        assert!(is_lock_library("libc.so.6") && is_lock_library("libstdc++.so.6.0.30"));
-        assert!(!is_lock_library("libcurl.so.4") && !is_lock_library("postgres"));
+        assert!(is_system_library("libc.so.6") && is_system_library("libstdc++.so.6.0.30"));
+        assert!(!is_system_library("libcurl.so.4") && !is_system_library("postgres"));
     }
 }

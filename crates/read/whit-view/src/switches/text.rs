@@ -302,7 +302,7 @@ impl Text<'_> {
         writeln!(
             out,
             "{:>15}: {:>14}  {cpu}  {}  {}{notes}",
-            format!("{}.{:09}", wait.start.0 / 1_000_000_000, wait.start.0 % 1_000_000_000),
+            wait.start.in_seconds(),
             seconds(wait.duration_ns),
             reason(wait.kind, wait.state, class),
             thread_name(profile, wait.thread, wait.comm),

@@ -28,10 +28,10 @@ fn activity_name(activity: Activity) -> &'static str {
 /// The reason why a piece is unknown, in JSON and behind "unknown:".
 fn unknown_text(unknown: Unknown) -> &'static str {
     match unknown {
-        Unknown::MissingSwitches => "switches may be missing in it",
+        Unknown::MissingSwitches => "switches may be missing",
         Unknown::NotRecorded => "no record says what the thread did",
         Unknown::NoWakeUp => "it waits, and its wake-up is not recorded",
-        Unknown::WakerNotRecorded => "it waits, and nothing is recorded of the thread that woke it",
+        Unknown::WakerNotRecorded => "it waits, and nothing is recorded of its waker",
         Unknown::WakerNotRunning => {
             "it waits, and by the records its waker was on no CPU at the wake-up"
         }

@@ -1,6 +1,7 @@
 //! The text of a path.
 
 use super::{thread_text, threads_text, unknown_text};
+use crate::hists::percent;
 use crate::units::{counted, duration};
 use crate::warning::warning_text;
 use std::io::{self, Write};
@@ -46,14 +47,6 @@ pub fn write_text(out: &mut impl Write, why: &Why, options: &TextOptions) -> io:
     }
 }
 
-fn seconds(time: TimestampNs) -> String {
-    format!("{}.{:09}", time.0 / 1_000_000_000, time.0 % 1_000_000_000)
-}
-
-fn percent(part_ns: u64, all_ns: u64) -> f64 {
-    100.0 * part_ns as f64 / all_ns.max(1) as f64
-}
-
 fn head(out: &mut impl Write, why: &Why) -> io::Result<()> {
     for warning in why.warnings() {
         writeln!(out, "# Warning: {}", warning_text(&warning))?;
@@ -64,8 +57,8 @@ fn head(out: &mut impl Write, why: &Why) -> io::Result<()> {
         "# Interval: {} of thread {}, from {} s to {} s",
         duration(why.duration_ns()),
         thread_text(thread.name.as_ref(), thread.tid.0),
-        seconds(why.from),
-        seconds(why.to),
+        why.from.in_seconds(),
+        why.to.in_seconds(),
     )?;
     writeln!(
         out,
@@ -193,7 +186,7 @@ fn pieces(out: &mut impl Write, why: &Why) -> io::Result<()> {
         writeln!(
             out,
             "  {}  {}  {} {}",
-            pad::right(seconds(since), 12),
+            pad::right(since.in_seconds(), 12),
             pad::right(duration(piece.duration_ns()), 10),
             thread_text(of.name.as_ref(), of.tid.0),
             activity_text(activity, place.as_deref()),

@@ -91,23 +91,41 @@ fn the_slow_stage_of_a_pipeline_is_why() {
     });
 }
 
+/// Each moment of a path with its thread and activity, between two times.
+fn clipped(why: &Value, from: u64, to: u64) -> Vec<(u64, u64, Value, Value)> {
+    let pieces = why["pieces"].as_array().expect("pieces").iter();
+    let clip = |piece: &Value| {
+        let begin = number(piece, "from_ns");
+        let end = begin + number(piece, "duration_ns");
+        (begin.max(from), end.min(to), piece["tid"].clone(), piece["activity"].clone())
+    };
+    pieces.map(clip).filter(|(begin, end, ..)| begin < end).collect()
+}
+
 #[test]
-fn a_part_of_a_thread_is_explained() {
-    check("a_part_of_a_thread_is_explained", || {
+fn the_path_of_a_part_is_the_part_of_the_path() {
+    check("the_path_of_a_part_is_the_part_of_the_path", || {
         let folder = tempfile::tempdir().expect("make a directory");
         let data = folder.path().join("perf.data");
         let said = recorded(&data)?;
         let tid = tid(&said, "write");
-        let json = text(
-            whit().args(["why", "--json", "--tid", tid, "--time", "20%-60%", "-i"]).arg(&data),
-        );
-        let why: Value = serde_json::from_str(&json).expect("JSON");
-        assert_eq!(why["thread"]["name"], "write");
-        let pieces = why["pieces"].as_array().expect("pieces").iter();
-        let sum: u64 = pieces.map(|piece| number(piece, "duration_ns")).sum();
-        assert_eq!(sum, number(&why, "duration_ns"));
+        let why = |time: &[&str]| -> Value {
+            let mut why = whit();
+            why.args(["why", "--json", "--tid", tid, "-i"]).arg(&data).args(time);
+            serde_json::from_str(&text(&mut why)).expect("JSON")
+        };
+        let (whole, part) = (why(&[]), why(&["--time", "20%-60%"]));
+        assert_eq!(part["thread"]["name"], "write");
+        let (from, to) = (number(&part, "from_ns"), number(&part, "to_ns"));
+        assert!(number(&whole, "from_ns") <= from && to < number(&whole, "to_ns"));
+        let of_part = clipped(&part, from, to);
+        assert_eq!(of_part.iter().map(|(begin, end, ..)| end - begin).sum::<u64>(), to - from);
+        assert_eq!(of_part, clipped(&whole, from, to));
         let missing = output(whit().args(["why", "--tid", "1", "-i"]).arg(&data));
         assert!(stderr(&missing).contains("whit report --tasks lists the threads"), "{missing:?}");
+        let several = output(whit().args(["why", "--time", "10%/1,10%/3", "-i"]).arg(&data));
+        assert_eq!(several.status.code(), Some(2), "{several:?}");
+        assert!(stderr(&several).contains("one part"), "{several:?}");
         Ok(())
     });
 }
