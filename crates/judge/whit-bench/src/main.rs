@@ -29,6 +29,7 @@ mod diff;
 mod disk;
 mod error;
 mod forms;
+mod hand_overs;
 mod interval;
 mod load;
 mod named;
@@ -126,6 +127,8 @@ enum What {
     Vpmu(Command<vpmu::Options>),
     /// Measure `whit watch`: CPU, memory, wake-ups, bytes and losses of the service and of its recorder
     Watch(Command<watch::Options>),
+    /// Compare `whit why` with `whit switches`: time and memory
+    Why(Command<readers::Why>),
 }
 
 impl What {
@@ -152,6 +155,7 @@ impl What {
             What::Top(bench) => bench.run(),
             What::Vpmu(bench) => bench.run(),
             What::Watch(bench) => bench.run(),
+            What::Why(bench) => bench.run(),
         }
     }
 }

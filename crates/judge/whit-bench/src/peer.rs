@@ -27,6 +27,8 @@ pub(crate) enum PeerKind {
     WhitBrief,
     /// Waits of threads.
     WhitSwitches,
+    /// The critical path.
+    WhitWhy,
     /// Each switch of `sched:sched_switch`.
     PerfSchedTimehist,
     /// One function.
@@ -87,6 +89,9 @@ impl PeerKind {
     /// The answers for programs, and the report that they stand for.
     pub(crate) const BRIEF: [PeerKind; 2] = [PeerKind::WhitBrief, PeerKind::PerfReport];
 
+    /// The critical path, and the waits that it is made of.
+    pub(crate) const WHY: [PeerKind; 2] = [PeerKind::WhitWhy, PeerKind::WhitSwitches];
+
     /// `whit report`, and each statement over the recording, over a dataset, and in DuckDB over that dataset.
     pub(crate) const QUERIES: [PeerKind; 11] = [
         PeerKind::Whit,
@@ -112,6 +117,7 @@ impl PeerKind {
             PeerKind::Samply => "samply import --save-only --output OUT FILE",
             PeerKind::WhitBrief => "whit report --brief -i FILE",
             PeerKind::WhitSwitches => "whit switches -i FILE",
+            PeerKind::WhitWhy => "whit why -i FILE",
             PeerKind::PerfSchedTimehist => "perf sched timehist -i FILE",
             PeerKind::WhitAnnotate => "whit annotate --stdio -s FUNCTION -i FILE",
             PeerKind::PerfAnnotate => "perf annotate --stdio -s FUNCTION -i FILE",

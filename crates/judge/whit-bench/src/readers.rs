@@ -1,11 +1,15 @@
-//! The comparisons in which programs read the same recordings: `whit bench report`, `brief`, `export` and `query`.
+//! The comparisons in which programs read the same recordings: `whit bench report`, `brief`, `export`, `query` and
+//! `why`.
+
+use std::path::Path;
 
 use clap::Args;
 use whit_types::ByteSize;
 
-use crate::args::heading;
+use crate::args::{WORKLOADS, heading};
 use crate::bench::{Bench, Say};
 use crate::error::Error;
+use crate::hand_overs;
 use crate::peer::{HOTTEST, PeerKind};
 use crate::report::{Comparison, Question, Readers};
 use crate::samples::recording;
@@ -121,6 +125,46 @@ impl Bench for Query {
         }
         let (sizes, peers) = (&LARGE[..], &PeerKind::QUERIES[..]);
         let question = Question { sizes, peers, function: HOTTEST, counts_printed: false };
+        readers.compare(question, say)
+    }
+}
+
+const WHY_EXAMPLES: &str = "\
+Examples:
+  whit bench why                                 # 10 million switches, which are recorded first
+  whit bench why --file my.data --rounds 3";
+
+#[derive(Args, Debug)]
+#[command(after_help = WHY_EXAMPLES)]
+pub(crate) struct Why {
+    #[command(flatten)]
+    readers: Readers,
+
+    /// Context switches of recordings of two threads that wake each other, separated by commas [default: 10000000;
+    /// none with --file]
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',',
+          value_parser = clap::value_parser!(u64).range(1..), help_heading = heading::COMPARED)]
+    switches: Vec<u64>,
+}
+
+impl Bench for Why {
+    type Figures = Comparison;
+
+    fn run(&self, say: Say<'_>) -> Result<Comparison, Error> {
+        let mut readers = self.readers.clone();
+        let recordings = &mut readers.recordings;
+        let wanted = match self.switches.is_empty() && recordings.files.is_empty() {
+            true => &[10_000_000][..],
+            false => &self.switches,
+        };
+        let workload = Path::new(WORKLOADS).join("pingpong");
+        for switches in wanted {
+            let (cache, whit) = (&recordings.cache, &recordings.whit);
+            let file = hand_overs::recording(cache, whit, &workload, *switches, say)?;
+            recordings.files.push(file);
+        }
+        let question =
+            Question { sizes: &[], peers: &PeerKind::WHY, function: "", counts_printed: false };
         readers.compare(question, say)
     }
 }
