@@ -51,8 +51,7 @@ pub(crate) fn resident_bytes(process: u32) -> u64 {
 mod tests {
     use super::*;
     use std::process::Command;
-    use std::thread::sleep;
-    use std::time::Duration;
+    use whit_testing::wait::is_soon;
 
     #[test]
     fn a_tree_has_the_time_and_the_memory_of_its_children() {
@@ -61,8 +60,7 @@ mod tests {
         let work = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; sleep 60";
         let line = format!("sh -c '{work}' & wait");
         let mut child = Command::new("sh").args(["-c", &line]).spawn().unwrap();
-        let has_time = || Cost::of_tree(child.id()).cpu_ns > 20_000_000;
-        let seen = (0..1000).any(|_| has_time() || (sleep(Duration::from_millis(20)), false).1);
+        let seen = is_soon(|| Cost::of_tree(child.id()).cpu_ns > 20_000_000);
         let at = format!("/proc/{0}/task/{0}/children", child.id());
         let below = fs::read_to_string(at).unwrap();
         for process in below.split_whitespace() {

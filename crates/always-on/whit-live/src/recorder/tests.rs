@@ -6,6 +6,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use whit_testing::wait::wait_until;
 
 const STREAM: &str = "../../../tests/recordings/golden/perf-pipe/recording.data";
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -29,11 +30,7 @@ fn shell(line: &str, parts: Parts) -> Recorder {
 }
 
 fn wait_for_end(recorder: &Recorder) {
-    let begin = Instant::now();
-    while !recorder.stream().is_over() {
-        assert!(begin.elapsed() < PATIENCE, "the stream does not end");
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    wait_until("the stream ends", || recorder.stream().is_over());
 }
 
 #[test]
@@ -75,11 +72,7 @@ fn orders_reach_a_recorder_that_obeys_and_no_other() {
     assert_eq!(recorder.stream().ask_to_drain(), Some(1));
     // Nobody answers.
     assert!(!recorder.stream().wait_for(1, Duration::from_millis(20)));
-    let begin = Instant::now();
-    while recorder.messages() != "drain 1" {
-        assert!(begin.elapsed() < PATIENCE, "{:?}", recorder.messages());
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    wait_until("the order arrives", || recorder.messages() == "drain 1");
     let ended = recorder.end();
     assert_eq!((ended.code, ended.signal), (None, Some(15)));
     // Its input is empty: it does not wait for any.
@@ -94,11 +87,7 @@ fn a_recorder_that_does_not_end_is_killed() {
     let end_timeout = Duration::from_millis(50);
     let line = "trap '' TERM; echo ready >&2; while :; do sleep 0.01; done";
     let mut recorder = shell(line, Parts { end_timeout, ..parts() });
-    let begin = Instant::now();
-    while recorder.messages() != "ready" {
-        assert!(begin.elapsed() < PATIENCE);
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    wait_until("the signal is ignored", || recorder.messages() == "ready");
     assert_eq!(recorder.end().signal, Some(9));
 }
 

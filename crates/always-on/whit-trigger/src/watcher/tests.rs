@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::net::UnixDatagram;
 use std::process::Command;
 use whit_testing::cgroups::Limited;
-use whit_testing::wait::{Busy, wait_until};
+use whit_testing::wait::{Busy, is_soon, wait_until};
 use whit_testing::{Skip, check};
 
 /// Long enough for a busy machine.
@@ -22,11 +22,7 @@ fn started(rules: &[&str], roots: Roots) -> (Triggers, Receiver<Trigger>) {
 
 fn wait_for(triggers: &Triggers, index: usize, is_it: impl Fn(&State) -> bool) {
     let state = || triggers.status().rules[index].state.clone();
-    let end = Instant::now() + PATIENCE;
-    while !is_it(&state()) {
-        assert!(Instant::now() < end, "{:?}", state());
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    assert!(is_soon(|| is_it(&state())), "{:?}", state());
 }
 
 fn is_waiting(state: &State) -> bool {

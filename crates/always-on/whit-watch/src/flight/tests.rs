@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::Instant;
 use tempfile::TempDir;
 use whit_perfdata::reader::Recording;
+use whit_testing::wait::wait_until;
 use whit_trigger::Rule;
 use whit_types::ByteSize;
 
@@ -76,11 +77,7 @@ impl Place {
             end_timeout: Duration::from_secs(5),
         };
         let recorder = whit_live::recorder::Recorder::start(command, parts).unwrap();
-        let begin = Instant::now();
-        while !recorder.stream().has_begun() {
-            assert!(begin.elapsed() < Duration::from_secs(20), "the stream does not begin");
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        wait_until("the stream begins", || recorder.stream().has_begun());
         self.shared.follow(recorder.stream());
         recorder
     }

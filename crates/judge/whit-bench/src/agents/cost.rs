@@ -77,6 +77,7 @@ fn ticks(stat: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use whit_testing::wait::is_soon;
 
     #[test]
     fn the_time_of_children_that_ended_counts() {
@@ -85,14 +86,10 @@ mod tests {
         let mut child = Command::new("sh");
         child.args(["-c", "sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'; sleep 60"]);
         let mut child = child.spawn().unwrap();
-        let begin = std::time::Instant::now();
-        while cpu_s(child.id()) <= 0.05 && begin.elapsed().as_secs() < 60 {
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
-        let found = cpu_s(child.id());
+        let is_found = is_soon(|| cpu_s(child.id()) > 0.05);
         let _ = whit_measure::process_tree::kill(&mut child);
         let _ = child.wait();
-        assert!(found > 0.05, "{found}");
+        assert!(is_found);
     }
 
     /// As bpftool 7.1 printed it, without the fields that nobody reads.

@@ -66,12 +66,6 @@ fn remove(directory: &Path) {
             remove(&entry.path());
         }
     }
-    for _ in 0..1000 {
-        match fs::remove_dir(directory) {
-            Err(error) if error.kind() == ErrorKind::ResourceBusy => {
-                std::thread::sleep(std::time::Duration::from_millis(1));
-            }
-            _ => return,
-        }
-    }
+    let is_busy = |error: std::io::Error| error.kind() == ErrorKind::ResourceBusy;
+    whit_testing::wait::is_soon(|| !fs::remove_dir(directory).is_err_and(is_busy));
 }

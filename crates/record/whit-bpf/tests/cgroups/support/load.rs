@@ -45,13 +45,8 @@ impl Drop for Load {
 
 /// Waits until a process is a member.
 pub(crate) fn wait_for_member(group: &Group, pid: u32) {
-    let begin = std::time::Instant::now();
-    loop {
+    whit_testing::wait::wait_until(&format!("{pid} is in {:?}", group.directory()), || {
         let members = std::fs::read_to_string(group.procs()).expect("read the members");
-        if members.lines().any(|line| line == pid.to_string()) {
-            return;
-        }
-        assert!(begin.elapsed().as_secs() < 60, "{pid} never came to {:?}", group.directory());
-        std::thread::sleep(std::time::Duration::from_millis(1));
-    }
+        members.lines().any(|line| line == pid.to_string())
+    });
 }
