@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn smallest_first_each_on_its_own_and_nothing_left_behind() {
         let root = tempfile::tempdir().unwrap();
-        write_program(&root.path().join("whit"), WHIT);
+        write_program(root.path().join("whit"), WHIT);
         let [large, small] = files(root.path());
         let peers = [PeerKind::Whit];
         let comparison = compare(root.path(), &peers, &[&large, &small], &mut |_| {}).unwrap();
@@ -260,7 +260,7 @@ mod tests {
     #[test]
     fn a_dataset_is_made_before_it_is_asked() {
         let root = tempfile::tempdir().unwrap();
-        write_program(&root.path().join("whit"), EXPORTER);
+        write_program(root.path().join("whit"), EXPORTER);
         let [large, small] = files(root.path());
         let of_dataset = PeerKind::WhitDatasetCommands;
         let peers = [of_dataset, PeerKind::WhitExportParquet];
