@@ -15,7 +15,7 @@ use crate::error::{self, Error, output_of};
 /// In a round, each of the two threads leaves its CPU once.
 const SWITCHES_OF_ROUND: u64 = 2;
 
-/// What a switch with its wake-up takes in a recording, about.
+/// Bytes of a switch with its wake-up in a recording, about.
 const SWITCH_BYTES: u64 = 250;
 
 /// The recording of so many context switches below `directory`, made unless it is there; `say` gets a message before.

@@ -199,7 +199,7 @@ fn name(profile: &Profile, function: usize) -> String {
 }
 
 /// The exact name, but for the characters that would make two names or two lines of it.
-fn bounded(name: &str) -> Cow<'_, str> {
+pub(crate) fn bounded(name: &str) -> Cow<'_, str> {
     if !name.contains([';', '\n', '\r']) {
         return Cow::Borrowed(name);
     }

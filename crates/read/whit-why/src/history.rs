@@ -126,6 +126,11 @@ impl ThreadHistory {
         self.span = Some((first.min(from), last.max(to)));
     }
 
+    /// All runs, in order of time.
+    pub fn runs(&self) -> &[Run] {
+        &self.runs
+    }
+
     /// All waits, in order of time.
     pub fn waits(&self) -> &[Wait] {
         &self.waits

@@ -15,7 +15,7 @@
 //! let path = Golden::folder().join("../waits/waits.data");
 //! let options = LoadOptions::new(1, SymbolizerConfig::new(DebugDirs::none()));
 //! let why = Why::load(Recording::open(&path)?, options, &Interval::default(), &|_, _| ())?;
-//! let pieces: u64 = why.pieces.iter().map(|piece| piece.duration_ns()).sum();
+//! let pieces: u64 = why.path.pieces.iter().map(|piece| piece.duration_ns()).sum();
 //! assert_eq!(pieces, why.to.since(why.from));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -30,9 +30,12 @@ mod history;
 mod load;
 mod path;
 mod place;
+mod runs;
+mod stacks;
 
 pub use group::{ExplainedGroup, Group, GroupKey};
 pub use history::{MAX_INTERVALS, Run, ThreadHistory, Wait, WakeUp, Waker};
 pub use load::{Interval, Why, WhyError};
-pub use path::{Activity, Explained, Piece, Unknown, critical_path};
+pub use path::{Activity, HandOver, HandOverId, Path, Piece, Unknown, critical_path};
 pub use place::{Places, ThreadName};
+pub use stacks::{Stack, StackFrame, Stacks};

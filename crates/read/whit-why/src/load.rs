@@ -2,8 +2,9 @@
 
 use crate::group::{Group, groups};
 use crate::history::{MAX_INTERVALS, Run, ThreadHistory, Wait, WakeUp, Waker};
-use crate::path::{Piece, critical_path};
+use crate::path::{Path, critical_path};
 use crate::place::ThreadName;
+use crate::stacks::{Stacks, stacks};
 use whit_perfdata::reader::Recording;
 use whit_profile::tables::{IntervalRow, RunRow, StreamEnd, TableSource, Trust, WaitKind, WaitRow};
 use whit_profile::time_filter::{TimeFilter, TimeRange};
@@ -78,8 +79,8 @@ pub struct Why {
     pub from: TimestampNs,
     /// End.
     pub to: TimestampNs,
-    /// The path, in order of time.
-    pub pieces: Vec<Piece>,
+    /// Pieces and hand-overs of the interval.
+    pub path: Path,
     /// The same time, added up, the longest first.
     pub groups: Vec<Group>,
 }
@@ -110,10 +111,17 @@ impl Why {
         let threads = histories(&source, time)?;
         let thread = thread_of(&source, &threads, interval, path)?;
         let (from, to) = span_of(&threads[thread as usize], time)?;
-        let pieces = critical_path(&threads, thread, from, to);
-        drop(threads);
-        let groups = groups(&source, &pieces)?;
-        Ok(Why { source, thread, from, to, pieces, groups })
+        let path = critical_path(&threads, thread, from, to);
+        let groups = groups(&source, &threads, &path)?;
+        Ok(Why { source, thread, from, to, path, groups })
+    }
+
+    /// The path as a tree of stacks. Reads the samples once more.
+    ///
+    /// # Errors
+    /// The recording changed while it was read.
+    pub fn stacks(&self) -> Result<Stacks, LoadError> {
+        stacks(&self.source, &self.path)
     }
 
     /// A thread by its number.

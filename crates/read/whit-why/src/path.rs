@@ -35,15 +35,27 @@ pub enum Activity {
     Unknown(Unknown),
 }
 
-/// A wait that a piece explains: what another thread did while it lasted.
+/// A wait that the pieces of other threads explain.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Explained {
+pub struct HandOver {
+    /// The hand-over by which the path came to the thread that waits; `None` for the thread that is explained.
+    pub outer: Option<HandOverId>,
     /// The thread that waits.
     pub thread: u32,
     /// The class of its wait.
     pub class: WaitClass,
     /// Innermost call site of its wait.
     pub callsite: Option<u32>,
+}
+
+/// The number of a hand-over. Outer ones have lower numbers.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct HandOverId(u32);
+
+impl HandOverId {
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
 }
 
 /// A piece of the path: one thread, one activity.
@@ -64,7 +76,7 @@ pub struct Piece {
     /// The CPU on which a thread runs that waits for one.
     pub cpu: Option<CpuId>,
     /// The wait for which the path came to this thread; `None` for the thread that is explained.
-    pub explains: Option<Explained>,
+    pub explains: Option<HandOverId>,
 }
 
 impl Piece {
@@ -74,16 +86,38 @@ impl Piece {
     }
 }
 
+/// The critical path of an interval.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Path {
+    /// In order of time: they follow each other without a gap.
+    pub pieces: Vec<Piece>,
+    /// By their numbers.
+    pub hand_overs: Vec<HandOver>,
+}
+
+impl Path {
+    /// The innermost hand-over by which the path came to a piece.
+    pub fn hand_over_of(&self, piece: &Piece) -> Option<HandOver> {
+        self.hand_overs.get(piece.explains?.index()).copied()
+    }
+
+    /// The hand-overs by which the path came to a piece, innermost first.
+    pub fn hand_overs_of(&self, piece: &Piece) -> impl Iterator<Item = HandOver> + '_ {
+        let outer = |it: &HandOver| self.hand_overs.get(it.outer?.index()).copied();
+        std::iter::successors(self.hand_over_of(piece), outer)
+    }
+}
+
 /// A thread whose wait is explained; the path comes back to it where the wait begins.
 struct Frame {
     thread: u32,
     from: TimestampNs,
-    explains: Option<Explained>,
+    explains: Option<HandOverId>,
 }
 
 struct Walk<'a> {
     threads: &'a [ThreadHistory],
-    pieces: Vec<Piece>,
+    path: Path,
     /// Threads that were explained at each other, innermost last.
     frames: Vec<Frame>,
     /// Threads to which the path came without a step back in time.
@@ -92,11 +126,10 @@ struct Walk<'a> {
     /// Beginning of the time that this thread explains.
     from: TimestampNs,
     time: TimestampNs,
-    explains: Option<Explained>,
+    explains: Option<HandOverId>,
 }
 
-/// The critical path of a thread between two moments, in order of time: its pieces follow each other without a gap, and
-/// their lengths add up to the interval.
+/// The critical path of a thread between two moments. The lengths of its pieces add up to the interval.
 ///
 /// A wait is explained by the thread that ended it: by its runs and waits since the wait began, back from the wake-up.
 pub fn critical_path(
@@ -104,10 +137,10 @@ pub fn critical_path(
     thread: u32,
     from: TimestampNs,
     to: TimestampNs,
-) -> Vec<Piece> {
+) -> Path {
     let mut walk = Walk {
         threads,
-        pieces: Vec::new(),
+        path: Path::default(),
         frames: Vec::new(),
         at_this_time: Vec::new(),
         thread,
@@ -124,8 +157,8 @@ pub fn critical_path(
             break;
         }
     }
-    walk.pieces.reverse();
-    walk.pieces
+    walk.path.pieces.reverse();
+    walk.path
 }
 
 impl Walk<'_> {
@@ -179,10 +212,11 @@ impl Walk<'_> {
             _ => None,
         };
         let piece = Piece { from, to, thread, activity, callsite, waker, cpu, explains };
-        match self.pieces.last_mut() {
+        let pieces = &mut self.path.pieces;
+        match pieces.last_mut() {
             // A long run has several records.
             Some(last) if *last == (Piece { from: to, to: last.to, ..piece }) => last.from = from,
-            _ => self.pieces.push(piece),
+            _ => pieces.push(piece),
         }
     }
 
@@ -193,12 +227,19 @@ impl Walk<'_> {
         match creator.filter(|creator| self.leads_to(*creator, creation.at)) {
             Some(creator) => {
                 self.at_this_time.push(created);
+                self.hand_over(WaitClass::New, None);
                 self.thread = creator;
-                self.explains =
-                    Some(Explained { thread: created, class: WaitClass::New, callsite: None });
             }
             None => self.unknown(self.from, Unknown::NotRecorded, None, creator),
         }
+    }
+
+    /// Has the next pieces explain a wait of this thread.
+    fn hand_over(&mut self, class: WaitClass, callsite: Option<u32>) {
+        let hand_overs = &mut self.path.hand_overs;
+        let id = HandOverId(hand_overs.len() as u32);
+        hand_overs.push(HandOver { outer: self.explains, thread: self.thread, class, callsite });
+        self.explains = Some(id);
     }
 
     /// Whether the path may come to the thread that made a wake-up: it runs then. Where the path comes to it before the
@@ -241,12 +282,8 @@ impl Walk<'_> {
         }
         self.at_this_time.push(self.thread);
         self.frames.push(Frame { thread: self.thread, from: self.from, explains: self.explains });
+        self.hand_over(class, callsite);
         self.thread = waker;
         self.from = from.max(self.from);
-        self.explains = Some(Explained {
-            thread: self.frames.last().map_or(waker, |frame| frame.thread),
-            class,
-            callsite,
-        });
     }
 }

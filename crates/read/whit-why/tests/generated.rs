@@ -4,7 +4,9 @@ use proptest::prelude::*;
 use whit_profile::switches::WaitClass;
 use whit_profile::tables::WaitKind;
 use whit_types::TimestampNs;
-use whit_why::{Activity, Piece, Run, ThreadHistory, Unknown, Wait, WakeUp, Waker, critical_path};
+use whit_why::{
+    Activity, Path, Piece, Run, ThreadHistory, Unknown, Wait, WakeUp, Waker, critical_path,
+};
 
 /// The state of a thread in one step of time.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -143,6 +145,9 @@ fn simulate(threads: usize, choices: &[u8]) -> Machine {
     machine
 }
 
+/// A moment of the path: a thread, its activity, and the threads that wait for it, outermost first.
+type Step = (u32, Activity, Vec<u32>);
+
 /// The definition, step by step and without a walk back.
 struct Definition<'a> {
     machine: &'a Machine,
@@ -150,7 +155,15 @@ struct Definition<'a> {
 }
 
 impl Definition<'_> {
-    fn explain(&self, thread: usize, from: u64, to: u64, path: &mut Vec<(u32, Activity)>) {
+    /// Adds a step for each moment; `waiting` are the threads whose waits are explained, outermost first.
+    fn explain(
+        &self,
+        thread: usize,
+        from: u64,
+        to: u64,
+        waiting: &mut Vec<u32>,
+        path: &mut Vec<Step>,
+    ) {
         let mut step = from;
         while step < to {
             let state = self.machine.steps[step as usize][thread];
@@ -164,7 +177,9 @@ impl Definition<'_> {
                     let until = creation.from.0.min(to);
                     let creator =
                         creation.wake_up.and_then(|it| it.waker.thread()).expect("a creator");
-                    self.explain(creator as usize, step, until, path);
+                    waiting.push(thread as u32);
+                    self.explain(creator as usize, step, until, waiting, path);
+                    waiting.pop();
                     step = until;
                     continue;
                 }
@@ -172,7 +187,9 @@ impl Definition<'_> {
                     let until = wake_up.at.0.min(to);
                     match wake_up.waker.thread() {
                         Some(waker) => {
-                            self.explain(waker as usize, step, until, path);
+                            waiting.push(thread as u32);
+                            self.explain(waker as usize, step, until, waiting, path);
+                            waiting.pop();
                             step = until;
                             continue;
                         }
@@ -181,17 +198,19 @@ impl Definition<'_> {
                 }
                 (_, _) => (Activity::StillWaiting(WaitClass::Lock), step + 1),
             };
-            path.push((thread as u32, activity));
+            path.push((thread as u32, activity, waiting.clone()));
             step = until;
         }
     }
 }
 
-fn steps_of(pieces: &[Piece]) -> Vec<(u32, Activity)> {
+fn steps_of(path: &Path) -> Vec<Step> {
     let one = |piece: &Piece| {
-        std::iter::repeat_n((piece.thread, piece.activity), piece.duration_ns() as usize)
+        let mut waiting: Vec<_> = path.hand_overs_of(piece).map(|wait| wait.thread).collect();
+        waiting.reverse();
+        std::iter::repeat_n((piece.thread, piece.activity, waiting), piece.duration_ns() as usize)
     };
-    pieces.iter().flat_map(one).collect()
+    path.pieces.iter().flat_map(one).collect()
 }
 
 fn assert_contiguous(pieces: &[Piece], from: u64, to: u64) {
@@ -221,11 +240,11 @@ proptest! {
             let at = |share: f64| first.0 + (share * last.since(first) as f64) as u64;
             let (from, to) = (at(part.0.min(part.1)), at(part.0.max(part.1)));
             for (from, to) in [(first.0, last.0), (from, to)] {
-                let pieces = critical_path(&machine.histories, thread as u32, TimestampNs(from), TimestampNs(to));
-                assert_contiguous(&pieces, from, to);
+                let path = critical_path(&machine.histories, thread as u32, TimestampNs(from), TimestampNs(to));
+                assert_contiguous(&path.pieces, from, to);
                 let mut expected = Vec::new();
-                definition.explain(thread, from, to, &mut expected);
-                prop_assert_eq!(steps_of(&pieces), expected);
+                definition.explain(thread, from, to, &mut Vec::new(), &mut expected);
+                prop_assert_eq!(steps_of(&path), expected);
             }
         }
     }
@@ -266,8 +285,8 @@ proptest! {
         }
         let to = from + length;
         for thread in 0..5 {
-            let pieces = critical_path(&histories, thread, TimestampNs(from), TimestampNs(to));
-            assert_contiguous(&pieces, from, to);
+            let path = critical_path(&histories, thread, TimestampNs(from), TimestampNs(to));
+            assert_contiguous(&path.pieces, from, to);
         }
     }
 }
@@ -282,7 +301,7 @@ fn a_missing_wake_up_is_unknown() {
     history.add_wait(wait(Open { from: 10, kind: WaitKind::Sync, wake_up: None }, 30, false));
     history.add_run(run(30, 40));
     let path = |from, to| {
-        critical_path(std::slice::from_ref(&history), 0, TimestampNs(from), TimestampNs(to))
+        critical_path(std::slice::from_ref(&history), 0, TimestampNs(from), TimestampNs(to)).pieces
     };
     let activities: Vec<_> =
         path(0, 40).iter().map(|piece| (piece.from.0, piece.to.0, piece.activity)).collect();
@@ -303,7 +322,7 @@ fn wakers_that_are_not_recorded_are_unknown() {
         let mut history = ThreadHistory::default();
         let wake_up = Some(WakeUp { at: TimestampNs(20), waker });
         history.add_wait(wait(Open { from: 0, kind: WaitKind::Sync, wake_up }, 20, false));
-        critical_path(&[history], 0, TimestampNs(0), TimestampNs(20))[0].activity
+        critical_path(&[history], 0, TimestampNs(0), TimestampNs(20)).pieces[0].activity
     };
     let unknown = Activity::Unknown(Unknown::WakerNotRecorded);
     assert_eq!(activity(Waker::Interrupt), Activity::Waiting(WaitClass::Lock));

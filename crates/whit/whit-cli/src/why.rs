@@ -10,7 +10,7 @@ use anyhow::Result;
 use std::io::Write;
 use whit_profile::time_filter::TimeFilter;
 use whit_types::Tid;
-use whit_view::why::{DEFAULT_LIMIT, TextOptions, write_json, write_text};
+use whit_view::why::{DEFAULT_LIMIT, TextOptions, write_json, write_stacks, write_text};
 use whit_why::{Interval, Why, WhyError};
 
 const EXAMPLES: &str = "\
@@ -38,6 +38,9 @@ pub(crate) struct WhyArgs {
     /// Print at most N rows [default: 20]
     #[arg(long, value_name = "N", conflicts_with = "json", help_heading = heading::ROWS)]
     limit: Option<usize>,
+    /// Print folded stacks with their nanoseconds, for flame graphs: threads, waits, functions
+    #[arg(long, conflicts_with_all = ["json", "limit", "path"], help_heading = heading::OUTPUT)]
+    folded: bool,
     /// Print rows and pieces as JSON
     #[arg(long, help_heading = heading::OUTPUT)]
     json: bool,
@@ -66,8 +69,11 @@ pub(crate) fn run(args: &WhyArgs) -> Result<u8> {
         WhyError::SeveralTimes => usage(error),
         error => error.into(),
     })?;
-    let mut out = args.width.fit(args.terminal.output(), !args.json);
-    if args.json {
+    let is_table = !args.json && !args.folded;
+    let mut out = args.width.fit(args.terminal.output(), is_table);
+    if args.folded {
+        write_stacks(&mut out, &why.stacks()?)?;
+    } else if args.json {
         write_json(&mut out, &why)?;
         writeln!(out)?;
     } else {

@@ -194,7 +194,7 @@ fn piece(why: &Why, places: &mut Places, piece: &Piece) -> JsonPiece {
         class: class(piece.activity),
         reason: reason(piece.activity),
         place: text(places.of(&why.source, piece.callsite)),
-        explains: piece.explains.map(|wait| {
+        explains: why.path.hand_over_of(piece).map(|wait| {
             let of = why.thread_name(wait.thread);
             JsonWait {
                 pid: of.pid.0,
@@ -221,7 +221,7 @@ impl Document {
             duration_ns: why.duration_ns(),
             unknown_ns: why.groups.iter().filter(is_unknown).map(|group| group.duration_ns).sum(),
             groups: why.groups.iter().map(|it| group(why, it)).collect(),
-            pieces: why.pieces.iter().map(|it| piece(why, &mut places, it)).collect(),
+            pieces: why.path.pieces.iter().map(|it| piece(why, &mut places, it)).collect(),
             warnings: why.warnings().iter().map(|it| warning_text(it).into_exact()).collect(),
         }
     }

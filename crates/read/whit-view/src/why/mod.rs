@@ -1,10 +1,12 @@
 //! The critical path of an interval as text and as JSON.
 
+mod folded;
 mod json;
 #[cfg(test)]
 mod tests;
 mod text;
 
+pub use folded::write_stacks;
 pub use json::{VERSION, write_json};
 pub use text::{DEFAULT_LIMIT, TextOptions, write_text};
 
@@ -35,6 +37,30 @@ fn unknown_text(unknown: Unknown) -> &'static str {
         Unknown::WakerNotRunning => {
             "it waits, and by the records its waker was on no CPU at the wake-up"
         }
+    }
+}
+
+/// The activity of a piece, group or stack in words.
+fn activity_text(activity: Activity, place: Option<&str>) -> String {
+    let place = place.map_or_else(String::new, |it| format!(" in {}", OutsideText::from(it)));
+    match activity {
+        Activity::Running => "on CPU".to_owned(),
+        Activity::RunQueue(WaitKind::Preempt) => "preempted: waits for a CPU".to_owned(),
+        Activity::RunQueue(WaitKind::New) => "new: waits for its first CPU".to_owned(),
+        Activity::RunQueue(WaitKind::Sync) => "woken: waits for a CPU".to_owned(),
+        Activity::Waiting(class) => format!("waits: {}{place}", class.name()),
+        Activity::StillWaiting(class) => {
+            format!("waits when the recording ends: {}{place}", class.name())
+        }
+        Activity::Unknown(why) => format!("unknown: {}{place}", unknown_text(why)),
+    }
+}
+
+/// Name and process of threads, as one word.
+fn threads_name(pid: Pid, name: Option<&Arc<str>>) -> String {
+    match name {
+        Some(name) => format!("{name} ({})", pid.0),
+        None => format!("({})", pid.0),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Text and JSON of a golden recording of switches.
 
-use super::{TextOptions, write_json, write_text};
+use super::{TextOptions, write_json, write_stacks, write_text};
 use whit_perfdata::reader::Recording;
 use whit_profile::LoadOptions;
 use whit_symbolize::{DebugDirs, SymbolizerConfig};
@@ -45,6 +45,17 @@ fn json_has_rows_and_pieces() {
     write_json(&mut out, &why).unwrap();
     let json: serde_json::Value = serde_json::from_slice(&out).unwrap();
     assert_eq!(json["groups"].as_array().unwrap().len(), why.groups.len());
-    assert_eq!(json["pieces"].as_array().unwrap().len(), why.pieces.len());
+    assert_eq!(json["pieces"].as_array().unwrap().len(), why.path.pieces.len());
     whit_schemas::assert_schema::<super::json::Document>("docs/schemas/why.json");
+}
+
+#[test]
+fn stacks_add_up_to_the_interval() {
+    let why = waits();
+    let mut out = Vec::new();
+    write_stacks(&mut out, &why.stacks().unwrap()).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    let ns = |line: &str| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap();
+    assert_eq!(text.lines().map(ns).sum::<u64>(), why.duration_ns());
+    insta::assert_snapshot!(text);
 }

@@ -1,11 +1,10 @@
 //! The text of a path.
 
-use super::{thread_text, threads_text, unknown_text};
+use super::{activity_text, thread_text, threads_text};
 use crate::hists::percent;
 use crate::units::{counted, duration};
 use crate::warning::warning_text;
 use std::io::{self, Write};
-use whit_profile::tables::WaitKind;
 use whit_types::{OutsideText, TimestampNs, pad};
 use whit_why::{Activity, Group, Piece, Places, Why};
 
@@ -73,22 +72,6 @@ fn head(out: &mut impl Write, why: &Why) -> io::Result<()> {
     let share = percent(unknown_ns, why.duration_ns());
     writeln!(out, "# Unknown: {share:.2}% ({})", duration(unknown_ns))?;
     writeln!(out, "#")
-}
-
-/// The activity of a piece or group in words.
-fn activity_text(activity: Activity, place: Option<&str>) -> String {
-    let place = place.map_or_else(String::new, |it| format!(" in {}", OutsideText::from(it)));
-    match activity {
-        Activity::Running => "on CPU".to_owned(),
-        Activity::RunQueue(WaitKind::Preempt) => "preempted: waits for a CPU".to_owned(),
-        Activity::RunQueue(WaitKind::New) => "new: waits for its first CPU".to_owned(),
-        Activity::RunQueue(WaitKind::Sync) => "woken: waits for a CPU".to_owned(),
-        Activity::Waiting(class) => format!("waits: {}{place}", class.name()),
-        Activity::StillWaiting(class) => {
-            format!("waits when the recording ends: {}{place}", class.name())
-        }
-        Activity::Unknown(why) => format!("unknown: {}{place}", unknown_text(why)),
-    }
 }
 
 fn functions(group: &Group) -> String {
@@ -178,7 +161,7 @@ fn groups(out: &mut impl Write, why: &Why, options: &TextOptions) -> io::Result<
 fn pieces(out: &mut impl Write, why: &Why) -> io::Result<()> {
     let mut places = Places::default();
     writeln!(out, "#        From        Time  What")?;
-    for piece in &why.pieces {
+    for piece in &why.path.pieces {
         let Piece { from, thread, activity, callsite, .. } = *piece;
         let place = places.of(&why.source, callsite);
         let of = why.thread_name(thread);

@@ -85,6 +85,13 @@ fn the_slow_stage_of_a_pipeline_is_why() {
         assert_eq!(running["functions"][0]["name"], "transform_item", "{running}");
         let shown = text(whit().args(["why", "-i"]).arg(&data));
         assert!(shown.contains("on CPU: transform_item"), "{shown}");
+        let folded = text(whit().args(["why", "--folded", "-i"]).arg(&data));
+        let ns = |line: &str| line.rsplit(' ').next()?.parse::<u64>().ok();
+        assert_eq!(folded.lines().map(|line| ns(line).expect("a time")).sum::<u64>(), duration);
+        let is_slow =
+            |line: &str| line.contains("];transform (") && line.contains(";transform_item");
+        let slow_ns = folded.lines().filter(|line| is_slow(line)).filter_map(ns).sum::<u64>();
+        assert!(slow_ns > duration / 2, "{slow_ns}: {folded}");
         let path = text(whit().args(["why", "--path", "-i"]).arg(&data));
         assert!(path.lines().count() > ITEMS as usize, "{path}");
         Ok(())
