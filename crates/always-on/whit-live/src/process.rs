@@ -74,7 +74,7 @@ impl Process {
     }
 
     /// Takes a record of a function up. True where another function went, since there are too many.
-    pub(crate) fn tell(&mut self, function: &FunctionRecord<'_>, record: Record) -> bool {
+    pub(crate) fn add_function(&mut self, function: &FunctionRecord<'_>, record: Record) -> bool {
         let functions = Arc::make_mut(&mut self.functions);
         let is_full = functions.len() >= FUNCTIONS_MAX && !functions.contains_key(&function.start);
         if is_full {
@@ -103,13 +103,14 @@ impl Process {
     }
 }
 
-/// Whether two records of a function tell the same: the rest of them is thread and time.
+/// Whether two records state the same function: the rest of them is thread and time.
 fn says_the_same(one: &[u8], other: &[u8]) -> bool {
-    let told = |record| match RawRecord::split(record).and_then(|(it, _)| SideBand::parse(it)) {
-        Some(SideBand::Function(function)) => Some(function),
-        _ => None,
-    };
-    told(one) == told(other)
+    let function_of =
+        |record| match RawRecord::split(record).and_then(|(it, _)| SideBand::parse(it)) {
+            Some(SideBand::Function(function)) => Some(function),
+            _ => None,
+        };
+    function_of(one) == function_of(other)
 }
 
 /// The process and the thread are the first two words of these records.

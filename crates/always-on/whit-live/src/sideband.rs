@@ -82,7 +82,7 @@ impl Sideband {
             Some(SideBand::Clocks(_)) => self.clocks = Some(whole.into()),
             Some(SideBand::Function(function)) => {
                 let process = self.processes.entry(function.pid.0).or_default();
-                self.dropped += u64::from(process.tell(&function, whole.into()));
+                self.dropped += u64::from(process.add_function(&function, whole.into()));
             }
             Some(SideBand::Cgroup { id, .. }) => self.dropped += keep(&mut self.cgroups, id, whole),
             _ => {}

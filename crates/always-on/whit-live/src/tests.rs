@@ -470,7 +470,7 @@ fn recording_of(file: std::fs::File) -> (Vec<u8>, Recording) {
 }
 
 #[test]
-fn a_frozen_window_stays_while_the_stream_goes_on() {
+fn a_frozen_window_stays_while_the_stream_continues() {
     let mut window = window(10, 1 << 20);
     let begin = [comm(7, "app", true, 1), mmap(7, 0x1000, 0x1000, "/app", 2), sample(3)];
     assert_eq!(window.freeze(0).whole_since_ns(), None);
@@ -679,10 +679,10 @@ fn function(pid: i32, start: u64, name: &str, time: u64) -> Vec<u8> {
 fn functions(mut bytes: &[u8], of: i32) -> Vec<String> {
     let mut names = Vec::new();
     while let Some((record, behind)) = RawRecord::split(bytes) {
-        if let Some(SideBand::Function(told)) = SideBand::parse(record)
-            && told.pid.0 == of
+        if let Some(SideBand::Function(named)) = SideBand::parse(record)
+            && named.pid.0 == of
         {
-            names.push(String::from_utf8_lossy(&told.function().name).into_owned());
+            names.push(String::from_utf8_lossy(&named.function().name).into_owned());
         }
         bytes = behind;
     }
@@ -693,7 +693,7 @@ fn functions(mut bytes: &[u8], of: i32) -> Vec<String> {
 #[test]
 fn functions_of_interpreters_stay_until_their_process_ends_or_executes_another_program() {
     let mut window = window(10, 1 << 20);
-    let told = [
+    let stream = [
         comm(7, "python3", true, 1),
         function(7, 1, "py::a", 2),
         function(7, 2, "py::b", 2),
@@ -703,7 +703,7 @@ fn functions_of_interpreters_stay_until_their_process_ends_or_executes_another_p
         comm(9, "python3", true, 1),
         function(9, 1, "py::d", 3),
     ];
-    window.push(&told.concat(), 0).unwrap();
+    window.push(&stream.concat(), 0).unwrap();
     let later = [fork(11, 7, 5), comm(9, "true", true, 5), exit(8, 5), sample(6)].concat();
     window.push(&later, 5 * SECOND).unwrap();
     window.push(&sample(30), 30 * SECOND).unwrap();

@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_shown_to_nobody() {
+    fn secrets_are_never_shown() {
         let mut settings = Settings::new(Kind::Otlp, "https://me:secret@host/otlp?key=secret");
         settings.headers.insert("Authorization".to_owned(), Secret("Bearer secret".to_owned()));
         assert_eq!(settings.shown_url(), "https://***@host/otlp");

@@ -131,12 +131,12 @@ impl Flight {
     pub(crate) fn start(plan: Plan, log: &Log) -> Result<Flight, FlightError> {
         let (log, shared, work) = (log.clone(), Arc::default(), Mutex::default());
         let flight = Flight { plan, log, shared, work };
-        flight.go_on()?;
+        flight.resume()?;
         Ok(flight)
     }
 
     /// Waits for triggers again.
-    pub(crate) fn go_on(&self) -> Result<(), FlightError> {
+    pub(crate) fn resume(&self) -> Result<(), FlightError> {
         let folder = Folder::open(&self.plan.root)?;
         let (triggers, receiver) = whit_trigger::start(&self.plan.trigger, Roots::default())?;
         let (plan, log) = (self.plan.clone(), self.log.clone());

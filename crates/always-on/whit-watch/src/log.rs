@@ -44,7 +44,7 @@ impl Log {
     }
 
     /// Says a line each time: it has a cause of its own, such as a signal.
-    pub fn tell(&self, line: impl Display) {
+    pub fn say_always(&self, line: impl Display) {
         self.lock().write(&line.to_string());
     }
 

@@ -113,7 +113,7 @@ impl Maker for Standard {
         match Flight::start(plan, &self.log) {
             Ok(flight) => Ok(Some((kept.insert(Arc::new(flight)).clone(), bounds))),
             Err(error) => {
-                let again = old.iter().try_for_each(|old| old.go_on());
+                let again = old.iter().try_for_each(|old| old.resume());
                 *kept = old;
                 again.map_err(|error| error.to_string())?;
                 Err(error.to_string())

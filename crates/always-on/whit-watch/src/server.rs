@@ -81,7 +81,7 @@ pub fn serve(
             let listener = TcpListener::bind(address)
                 .map_err(|error| format!("cannot serve metrics on {address}: {error}"))?;
             if let Ok(address) = listener.local_addr() {
-                log.tell(format_args!("metrics: http://{address}/metrics"));
+                log.say_always(format_args!("metrics: http://{address}/metrics"));
             }
             let accept = move || Ok(Socket::from(OwnedFd::from(listener.accept()?.0)));
             clients::serve(accept, answer);

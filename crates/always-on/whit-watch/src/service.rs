@@ -210,7 +210,7 @@ impl<'a> Service<'a> {
             cuts: 0,
             fed: origin,
         };
-        service.tell_of_sizes();
+        service.say_sizes();
         service.start_recorder()?;
         service.publish();
         Ok(service)
@@ -303,7 +303,7 @@ impl<'a> Service<'a> {
         if let Some(step) = ended.step {
             self.counters().clock_steps.one();
             let step = step.as_secs_f64();
-            self.log.tell(format_args!("the clock of the machine was set by {step:.1} s"));
+            self.log.say_always(format_args!("the clock of the machine was set by {step:.1} s"));
         }
         let Recording::Runs { recorder, is_announced: true, .. } = &self.recording else { return };
         let stream = recorder.stream().clone();

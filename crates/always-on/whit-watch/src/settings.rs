@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_budget_goes_to_the_recorder() {
+    fn the_budget_is_passed_to_the_recorder() {
         let with = |max_overhead| Settings { max_overhead, ..Settings::default() };
         assert!(with(Some(0.5)).recorder_arguments().contains(&"--max-overhead=0.5".to_owned()));
         let without = with(None).recorder_arguments();

@@ -132,7 +132,7 @@ impl Sinks {
             let name = running.sink.name();
             match running.is_done.load(Ordering::Acquire) {
                 true => drop(running.thread.take().map(JoinHandle::join)),
-                false => self.log.tell(format_args!(
+                false => self.log.say_always(format_args!(
                     "{name} did not take the last windows within {} s: they are lost",
                     END_TIMEOUT.as_secs()
                 )),
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failing_sink_goes_on_and_its_reason_is_shown() {
+    fn a_failing_sink_continues_and_its_reason_is_shown() {
         let status = taken(true);
         assert_eq!((status.accepted, status.failed), (0, 5));
         assert_eq!(status.last_error.as_deref(), Some("no room"));

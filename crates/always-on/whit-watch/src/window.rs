@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_window_is_a_recording_and_its_bytes_are_held_until_it_goes() {
+    fn a_window_is_a_recording_and_its_bytes_are_held_until_it_is_dropped() {
         let golden = "../../../tests/recordings/golden/perf-pipe/recording.data";
         let stream = std::fs::read(golden).unwrap();
         let (held, symbols) = (HeldBytes::default(), KeptSymbols::default());

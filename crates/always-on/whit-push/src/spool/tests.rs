@@ -85,7 +85,7 @@ fn the_oldest_windows_make_room_and_are_counted() {
 }
 
 #[test]
-fn old_windows_go_by_a_clock_that_nobody_sets() {
+fn old_windows_are_dropped_by_a_clock_that_is_never_set() {
     let folder = tempfile::tempdir().unwrap();
     let mut spool = open(&folder, 10_000, START);
     spool.put(parcel(1, 10), START);
@@ -174,7 +174,7 @@ fn what_waits_in_memory_is_kept_at_the_end_where_the_disk_takes_it() {
 }
 
 #[test]
-fn a_window_that_breaks_the_receiver_goes_alone() {
+fn a_window_that_breaks_the_receiver_is_sent_alone() {
     let folder = tempfile::tempdir().unwrap();
     let mut spool = open(&folder, 10_000, START);
     (1..=2).for_each(|number| spool.put(parcel(number, 10), START));

@@ -40,7 +40,7 @@ fn a_receiver_that_fails_is_asked_again() {
 }
 
 #[test]
-fn a_window_that_is_refused_is_counted_and_the_next_one_goes() {
+fn a_window_that_is_refused_is_counted_and_the_next_one_is_sent() {
     for code in [400, 413, 422] {
         let server = Server::start(move |number, _| if number == 0 { status(code) } else { TAKEN });
         let run = Run::start(&[("one", hasty(Kind::Pyroscope, &server.url()))]);

@@ -118,11 +118,11 @@ fn a_receiver_by_https_is_judged_by_the_authority_that_is_named() {
 }
 
 #[test]
-fn a_receiver_that_nobody_vouches_for_gets_nothing() {
+fn a_receiver_with_an_unknown_authority_gets_nothing() {
     let (url, lines) = serve(&Authority::new(), false);
     let mut run = Run::start(&[("one", settings(&url, Some(&Authority::new().path("ca.pem"))))]);
     run.push([1]);
-    let now = run.wait("one", "it is told", |it| it.state == State::Misconfigured);
+    let now = run.wait("one", "it is reported", |it| it.state == State::Misconfigured);
     assert!(now.last_error.is_some_and(|it| it.contains("certificate")));
     assert!(lines.try_recv().is_err());
     let ended = run.stop(Duration::from_secs(5));
@@ -143,7 +143,7 @@ fn whit_names_itself_to_a_receiver_that_asks() {
     let run = Run::start(&[("with", with_name), ("without", without)]);
     run.push([1]);
     run.wait("with", "it is sent", |it| it.sent.windows == 1);
-    let refused = run.wait("without", "it is told", |it| it.retries > 0);
+    let refused = run.wait("without", "it is reported", |it| it.retries > 0);
     assert_eq!(refused.sent.windows, 0);
 }
 

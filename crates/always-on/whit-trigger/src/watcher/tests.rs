@@ -138,8 +138,8 @@ fn has_stall_times() -> Result<(), Skip> {
 }
 
 #[test]
-fn the_kernel_tells_of_stalls() {
-    check("the_kernel_tells_of_stalls", || {
+fn the_kernel_reports_stalls() {
+    check("the_kernel_reports_stalls", || {
         has_stall_times()?;
         let (triggers, receiver) = started(&["psi:cpu:some:10ms/2s"], Roots::default());
         assert_eq!(triggers.status().rules[0].state, State::Kernel);
@@ -153,8 +153,8 @@ fn the_kernel_tells_of_stalls() {
 }
 
 #[test]
-fn a_cgroup_that_comes_and_goes_is_watched_while_it_exists() {
-    check("a_cgroup_that_comes_and_goes_is_watched_while_it_exists", || {
+fn a_cgroup_that_appears_and_vanishes_is_watched_while_it_exists() {
+    check("a_cgroup_that_appears_and_vanishes_is_watched_while_it_exists", || {
         has_stall_times()?;
         let mount = whit_testing::probe::cgroups_v2()?;
         let name = format!("whit-trigger-{}", std::process::id());

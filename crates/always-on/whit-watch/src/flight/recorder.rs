@@ -53,9 +53,9 @@ enum Without {
     File(String),
 }
 
-/// The part of a dump that its header tells.
+/// The facts about a dump that its header states.
 #[derive(Clone, Copy)]
-struct Told {
+struct HeaderFacts {
     covered: Duration,
     has_newest: bool,
 }
@@ -98,7 +98,7 @@ impl Recorder {
     /// Writes a dump for the trigger, or counts why there is none.
     pub(super) fn take(&mut self, trigger: &Trigger) {
         match self.dump(trigger) {
-            Ok(line) => self.log.tell(line),
+            Ok(line) => self.log.say_always(line),
             Err(Without::Recorder) => {
                 self.log.say(format_args!("{}: no recorder runs, no dump", trigger.kind.name()));
                 self.publish(|status| status.without_recorder += 1);
@@ -126,17 +126,17 @@ impl Recorder {
         let line =
             Line { start_s: seconds(begin), end_s: seconds(trigger.wall), ..Line::default() };
         let Recorder { plan, folder, limiter, begun, .. } = self;
-        let mut told = Told { covered: Duration::ZERO, has_newest: false };
+        let mut facts = HeaderFacts { covered: Duration::ZERO, has_newest: false };
         let mut bound = None;
         let added = folder.add_at_once(line, |file| {
             let written = taken.write(file)?;
-            told = Told { covered: written.covered, has_newest: written.has_newest };
+            facts = HeaderFacts { covered: written.covered, has_newest: written.has_newest };
             // The newest records may be too many.
             let admitted = limiter.admit(DAY + begun.elapsed(), written.bytes());
             bound = admitted.err();
             admitted.map_err(io::Error::other)?;
             let mut features = Features::default();
-            features.set_dump_cause(&cause(plan, trigger, told));
+            features.set_dump_cause(&cause(plan, trigger, facts));
             written.finish(&features)
         });
         let took = trigger.at.elapsed();
@@ -144,7 +144,7 @@ impl Recorder {
             Some(bound) => Without::Bound(bound),
             None => Without::File(error.to_string()),
         })?;
-        let Told { covered, has_newest } = told;
+        let HeaderFacts { covered, has_newest } = facts;
         let is_short = covered < self.plan.length;
         self.limiter.wrote(self.now(), written);
         let removed = self.folder.retain(self.plan.limits, SystemTime::now());
@@ -169,10 +169,10 @@ impl Recorder {
 }
 
 /// The event, as the header of the file has it.
-fn cause(plan: &Plan, trigger: &Trigger, told: Told) -> DumpCause {
+fn cause(plan: &Plan, trigger: &Trigger, facts: HeaderFacts) -> DumpCause {
     let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let mut detail = trigger.detail.exact().to_owned();
-    if !told.has_newest {
+    if !facts.has_newest {
         let ms = DRAIN_PATIENCE.as_millis();
         detail.push_str(&format!(
             " (the newest records are missing: the recorder did not empty its rings within {ms} ms)"
@@ -183,6 +183,6 @@ fn cause(plan: &Plan, trigger: &Trigger, told: Told) -> DumpCause {
         detail,
         wall_clock_ns: ns(trigger.wall.duration_since(UNIX_EPOCH).unwrap_or_default()),
         wanted_ns: ns(plan.length),
-        covered_ns: ns(told.covered),
+        covered_ns: ns(facts.covered),
     }
 }

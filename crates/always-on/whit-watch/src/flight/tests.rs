@@ -245,9 +245,9 @@ fn other_settings_take_the_folder_and_the_socket_over() {
     assert!(error.contains("another whit watch writes here"), "{error}");
     old.stop();
     let new = Flight::start(with_socket(6), &log).unwrap();
-    assert!(old.go_on().is_err());
+    assert!(old.resume().is_err());
     new.stop();
-    old.go_on().unwrap();
+    old.resume().unwrap();
     assert!(old.status()["triggers"]["rules"][0]["rule"] == "exit:1");
     let none = Settings { flight: Length::seconds(0), ..settings(dir.path(), 0.0) };
     assert!(Plan::of(&none).is_none());

@@ -137,11 +137,11 @@ impl Service<'_> {
         self.window_gap += gap.min(of_window);
         if std::mem::replace(&mut self.had_begun, true) {
             let gap = gap.as_secs_f64();
-            self.log.tell(format_args!("recording goes on: for {gap:.1} s, no recorder ran"));
+            self.log.say_always(format_args!("recording goes on: for {gap:.1} s, no recorder ran"));
         } else {
             let window = self.settings.window;
             // `whit bench watch` waits for the first word.
-            self.log.tell(format_args!("recording: a window ends every {window}"));
+            self.log.say_always(format_args!("recording: a window ends every {window}"));
             self.notify.is_ready();
         }
     }

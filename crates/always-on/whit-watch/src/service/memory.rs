@@ -61,11 +61,11 @@ impl Memory {
 
 impl Service<'_> {
     /// Says which sizes a limit of memory leaves, and whether they are too large for it.
-    pub(super) fn tell_of_sizes(&self) {
+    pub(super) fn say_sizes(&self) {
         let Some(MemoryLimit { bytes, cgroup }) = &self.memory.limit else { return };
         if let Some(text) = sizes_within(&self.settings, *bytes) {
             let (size, cgroup) = (ByteSize(*bytes), cgroup.display());
-            self.log.tell(format_args!("memory has a limit of {size} ({cgroup}): {text}"));
+            self.log.say_always(format_args!("memory has a limit of {size} ({cgroup}): {text}"));
         }
     }
 
@@ -74,22 +74,22 @@ impl Service<'_> {
         let is_short = self.memory.learn(ended);
         if is_short {
             self.counters().recorder_out_of_memory.one();
-            self.tell_of_memory();
+            self.say_memory_limit();
         }
         is_short
     }
 
-    fn tell_of_memory(&self) {
+    fn say_memory_limit(&self) {
         let Some(MemoryLimit { bytes, cgroup }) = &self.memory.limit else { return };
         let (size, cgroup) = (ByteSize(*bytes), cgroup.display());
         let has_tables = self.settings.engine != "ring";
         let keys = "Raise the limit, or lower window-bytes, queue-bytes or flight-bytes";
         match self.memory.recorders_ended {
-            KILLS_MAX if has_tables => self.log.tell(format_args!(
+            KILLS_MAX if has_tables => self.log.say_always(format_args!(
                 "the recorder needs more memory than the limit of {cgroup} ({size}) leaves: from now on, call chains are \
                  those of frame pointers (engine = \"ring\"), which need no unwind tables. {keys}"
             )),
-            1 => self.log.tell(format_args!(
+            1 => self.log.say_always(format_args!(
                 "the kernel ended the recorder: memory has a limit of {size} ({cgroup}). {keys}"
             )),
             _ => {}

@@ -21,7 +21,7 @@ impl Service<'_> {
         match loaded.and_then(|settings| self.apply(settings)) {
             Ok(is_other_recorder) => {
                 self.counters().reloads.one();
-                self.log.tell("the configuration was read again");
+                self.log.say_always("the configuration was read again");
                 self.fallback = is_other_recorder.then_some(old);
             }
             Err(reason) => self.refuse(&reason),
@@ -32,7 +32,7 @@ impl Service<'_> {
 
     fn refuse(&self, reason: &str) {
         self.counters().reloads_refused.one();
-        self.log.tell(format_args!("the old settings stay: {reason}"));
+        self.log.say_always(format_args!("the old settings stay: {reason}"));
     }
 
     /// The first recorder with new settings does not record.

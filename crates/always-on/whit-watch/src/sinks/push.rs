@@ -107,7 +107,7 @@ impl Push {
     }
 
     /// Says a new error, and the end of errors.
-    fn tell(&self, status: &Value) {
+    fn say_errors(&self, status: &Value) {
         let error = status["last_error"].as_str().map(str::to_owned);
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         if *said != error {
@@ -136,7 +136,7 @@ impl Sink for Push {
             pusher.accept(&content, &delivery(window));
             slot.status()
         };
-        self.tell(&status);
+        self.say_errors(&status);
         Ok(())
     }
 

@@ -219,10 +219,10 @@ fn a_collector_without_the_feature_is_named_and_nothing_is_lost() {
         settings.retry_longest.0 = Duration::from_millis(100);
         let run = Run::start(&[("collector", settings)]);
         run.push([now_s()]);
-        let is_told = |it: &whit_push::Status| {
+        let is_reported = |it: &whit_push::Status| {
             it.last_error.as_deref().is_some_and(|it| it.contains("answered with status 404"))
         };
-        let now = run.wait("collector", "it is told", is_told);
+        let now = run.wait("collector", "it is reported", is_reported);
         assert_eq!((now.waiting.windows, now.dropped.windows()), (1, 0));
         Ok(())
     });
