@@ -203,7 +203,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn attributes_whose_size_lies_are_refused_before_the_kernel_sees_them() {
+    fn attributes_with_a_wrong_size_are_refused_before_the_kernel_sees_them() {
         let mut attr = dummy_attr();
         attr[4..8].copy_from_slice(&200u32.to_ne_bytes());
         let error = PerfEventFd::open(&attr, 0, -1, None, OpenFlags::default()).unwrap_err();

@@ -169,8 +169,8 @@ impl WantedFile<'_> {
             }
             is_elsewhere = process.has_other_mounts(proc);
         }
-        let is_told_apart = !matches!(self.identity, Identity::Path);
-        if is_told_apart {
+        let is_identified = !matches!(self.identity, Identity::Path);
+        if is_identified {
             let relatives = self.relatives.iter().filter_map(|pid| Process::find(proc, *pid).ok());
             for process in relatives {
                 if let Ok(file) = self.below_root(&process) {
@@ -181,7 +181,7 @@ impl WantedFile<'_> {
         }
         // Where a process sees other files, a file in our view at the same path proves nothing,
         // whether it is the same or another.
-        if !is_elsewhere || is_told_apart {
+        if !is_elsewhere || is_identified {
             match self.by_path() {
                 Ok(file) => return Ok(file),
                 Err(miss) if !is_elsewhere => misses.note(Way::Path, miss),

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn usage_never_goes_back_and_a_thread_uses_no_more_than_its_process() {
+    fn usage_never_falls_and_a_thread_uses_no_more_than_its_process() {
         let before = CpuUsage::of_process().unwrap();
         let mut sum = 0u64;
         while CpuUsage::of_thread().unwrap().user_ns == 0 && sum < 1 << 40 {

@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn every_byte_is_seen_wherever_it_stands() {
+    fn every_byte_is_seen_at_every_offset() {
         for byte in 0..=u8::MAX {
             for len in 1..20 {
                 for at in 0..len {

@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_tell_their_runtime() {
+    fn files_name_their_runtime() {
         let python = |minor| Some(Runtime::Python { minor });
         for (path, runtime) in [
             ("/usr/bin/node", Some(Runtime::Node)),

@@ -90,7 +90,7 @@ impl Fetcher {
     pub(crate) fn fetch(
         &mut self,
         request: Request,
-        tell: &dyn Fn(News),
+        report: &dyn Fn(News),
     ) -> Result<u64, FetchError> {
         let id = request.id;
         self.has_asked = false;
@@ -101,31 +101,31 @@ impl Fetcher {
             return Ok(0);
         }
         let Parts::Sections { symbols, debug_info } = request.parts else {
-            return self.whole(id, tell);
+            return self.whole(id, report);
         };
         let mut fetched_bytes = 0;
         let mut found = false;
         let wanted = [(symbols, &SYMBOL_SECTIONS[..]), (debug_info, &DEBUG_SECTIONS[..])];
         for (_, names) in wanted.into_iter().filter(|(is_wanted, _)| *is_wanted) {
-            match self.sections(id, names, tell)? {
+            match self.sections(id, names, report)? {
                 Some(bytes) => {
                     fetched_bytes += bytes;
                     found = true;
                 }
                 None if !self.servers.iter().any(|server| server.serves_sections) => {
-                    return Ok(fetched_bytes + self.whole(id, tell)?);
+                    return Ok(fetched_bytes + self.whole(id, report)?);
                 }
                 None => {}
             }
         }
         if found && debug_info {
-            fetched_bytes += self.supplement(id, tell)?;
+            fetched_bytes += self.supplement(id, report)?;
         }
         // Servers that have none may have the whole file.
         let others = self.servers.iter().any(|server| !server.serves_sections);
         match found {
             true => Ok(fetched_bytes),
-            false if others => self.whole(id, tell),
+            false if others => self.whole(id, report),
             false => Err(self.not_found(&self.cache.folder(id))),
         }
     }
@@ -135,13 +135,13 @@ impl Fetcher {
         &mut self,
         id: BuildId,
         names: &[&str],
-        tell: &dyn Fn(News),
+        report: &dyn Fn(News),
     ) -> Result<Option<u64>, FetchError> {
         let mut fetched_bytes = 0;
         for (number, name) in names.iter().enumerate() {
             let path = format!("buildid/{id}/section/{name}");
             let file = self.cache.section(id, name);
-            match self.file(id, &path, &file, Some(name), tell)? {
+            match self.file(id, &path, &file, Some(name), report)? {
                 Got::Fetched(bytes) => fetched_bytes += bytes,
                 Got::Cached => {}
                 Got::Nowhere if number == 0 => return Ok(None),
@@ -152,7 +152,7 @@ impl Fetcher {
     }
 
     /// The parts that several binaries share.
-    fn supplement(&mut self, id: BuildId, tell: &dyn Fn(News)) -> Result<u64, FetchError> {
+    fn supplement(&mut self, id: BuildId, report: &dyn Fn(News)) -> Result<u64, FetchError> {
         let link = link_of(&self.cache.section(id, ".gnu_debugaltlink"));
         let name_size = link.iter().position(|byte| *byte == 0);
         let shared = name_size.and_then(|size| BuildId::new(link.get(size + 1..)?));
@@ -160,12 +160,12 @@ impl Fetcher {
         else {
             return Ok(0);
         };
-        Ok(self.sections(shared, &SUPPLEMENT_SECTIONS, tell)?.unwrap_or(0))
+        Ok(self.sections(shared, &SUPPLEMENT_SECTIONS, report)?.unwrap_or(0))
     }
 
-    fn whole(&mut self, id: BuildId, tell: &dyn Fn(News)) -> Result<u64, FetchError> {
+    fn whole(&mut self, id: BuildId, report: &dyn Fn(News)) -> Result<u64, FetchError> {
         let (path, file) = (format!("buildid/{id}/debuginfo"), self.cache.whole(id));
-        match self.file(id, &path, &file, None, tell)? {
+        match self.file(id, &path, &file, None, report)? {
             Got::Fetched(bytes) => Ok(bytes),
             Got::Cached => Ok(0),
             Got::Nowhere => Err(self.not_found(&file)),
@@ -187,7 +187,7 @@ impl Fetcher {
         path: &str,
         file: &Path,
         section: Option<&str>,
-        tell: &dyn Fn(News),
+        report: &dyn Fn(News),
     ) -> Result<Got, FetchError> {
         if is_there(file) {
             return Ok(Got::Cached);
@@ -209,7 +209,7 @@ impl Fetcher {
             }
             let url = format!("{}/{path}", server.url);
             self.has_asked = true;
-            match self.get(&url, id, file, section, tell) {
+            match self.get(&url, id, file, section, report) {
                 Ok(bytes) => {
                     self.had.insert(id, number);
                     return Ok(Got::Fetched(bytes));
@@ -257,10 +257,10 @@ impl Fetcher {
         id: BuildId,
         file: &Path,
         section: Option<&str>,
-        tell: &dyn Fn(News),
+        report: &dyn Fn(News),
     ) -> Result<u64, GetError> {
         let mut new = store::begin(file).map_err(GetError::Kept)?;
-        let progress = |done_bytes, total_bytes| tell(News::Progress { done_bytes, total_bytes });
+        let progress = |done_bytes, total_bytes| report(News::Progress { done_bytes, total_bytes });
         let bytes = self.client.get(url, &mut new, &progress)?;
         new.flush().and_then(|()| new.rewind()).map_err(GetError::Kept)?;
         let is_right = match section {

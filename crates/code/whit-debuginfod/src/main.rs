@@ -71,8 +71,8 @@ fn run() -> Result<u8, Box<dyn std::error::Error>> {
     let mut fetcher = Fetcher::new(settings, stop.clone())?;
     for request in requests {
         let id = request.id;
-        let tell = |news| say(&Answer { id, news });
-        let end = match fetcher.fetch(request, &tell) {
+        let report = |news| say(&Answer { id, news });
+        let end = match fetcher.fetch(request, &report) {
             Ok(fetched_bytes) => End::Here { fetched_bytes },
             Err(FetchError::Stopped) => End::Stopped,
             Err(error) => End::Failed(error.to_string()),

@@ -36,7 +36,7 @@ mod tests {
     use crate::{ElfImage, TableKind};
 
     #[test]
-    fn the_own_vdso_tells_the_time() {
+    fn the_own_vdso_gives_the_time() {
         let image = ElfImage::from_bytes(Path::new("[vdso]"), own_vdso().unwrap()).unwrap();
         let names = image.string_table(TableKind::Dynsym).unwrap();
         let mut has_clock = false;

@@ -33,7 +33,7 @@ impl DsoSymbols {
                 let named = binary.function_range(address);
                 let is_noted = names.resolve(binary, address).is_some();
                 let known = named.or_else(|| binary.unnamed_function(address));
-                let asked = || (!is_noted).then(|| self.beside().function_range(address));
+                let asked = || (!is_noted).then(|| self.own_file().function_range(address));
                 known.or_else(|| asked().flatten())
             }
             Source::Absent(_) => None,
@@ -48,7 +48,7 @@ impl DsoSymbols {
             Source::Embedded(names, number) => names
                 .binary(*number)
                 .and_then(|binary| binary.code_at(start, size_bytes))
-                .or_else(|| self.beside().code_at(start, size_bytes)),
+                .or_else(|| self.own_file().code_at(start, size_bytes)),
             Source::Table(..) | Source::Absent(_) => None,
         };
         if let Some(bytes) = &found {

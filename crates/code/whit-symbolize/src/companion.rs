@@ -146,8 +146,8 @@ impl DebugDirs {
         let name_size = link.iter().position(|byte| *byte == 0)?;
         let name = std::str::from_utf8(&link[..name_size]).ok()?;
         let id = BuildId::new(&link[name_size + 1..])?;
-        let beside = image.path().parent()?.join(name);
-        let mut paths = vec![beside, self.in_symfs(Path::new(name))];
+        let sibling = image.path().parent()?.join(name);
+        let mut paths = vec![sibling, self.in_symfs(Path::new(name))];
         paths.extend(self.roots().map(|root| by_build_id(&root, id, ".debug")));
         let local = paths.into_iter();
         let local = local.filter_map(|path| check(ElfImage::open(&path).ok()?, Some(id)).ok());

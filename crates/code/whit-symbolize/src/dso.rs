@@ -70,7 +70,7 @@ pub struct DsoSymbols {
     debug: Mutex<Debug>,
     long_names: LongNames,
     /// The binary itself, for questions that the recording's own names do not answer.
-    beside: OnceLock<Box<DsoSymbols>>,
+    own_file: OnceLock<Box<DsoSymbols>>,
     load: Load,
     /// The answers, where they are wanted.
     notes: Option<Notes>,
@@ -88,7 +88,7 @@ impl DsoSymbols {
     ) -> DsoSymbols {
         let debug = Mutex::new(Debug::Unloaded);
         let notes = config.notes.then(Notes::default);
-        let (table, unwind, beside) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        let (table, unwind, own_file) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
         let long_names = LongNames::default();
         DsoSymbols {
             spec,
@@ -98,7 +98,7 @@ impl DsoSymbols {
             unwind,
             debug,
             long_names,
-            beside,
+            own_file,
             load,
             notes,
             memory,
@@ -122,14 +122,14 @@ impl DsoSymbols {
     pub fn elf(&self) -> Option<&ElfImage> {
         match &self.source {
             Source::Elf(image) => Some(image),
-            Source::Embedded(..) => self.beside().elf(),
+            Source::Embedded(..) => self.own_file().elf(),
             _ => None,
         }
     }
 
     /// The binary's own file, though the recording carries names of it.
-    pub(crate) fn beside(&self) -> &DsoSymbols {
-        self.beside.get_or_init(|| {
+    pub(crate) fn own_file(&self) -> &DsoSymbols {
+        self.own_file.get_or_init(|| {
             let spec = DsoSpec { embedded: None, ..self.spec.clone() };
             let source = (self.load)(&self.config, &spec);
             let config = SymbolizerConfig { notes: false, ..(*self.config).clone() };
@@ -155,7 +155,7 @@ impl DsoSymbols {
             Source::Table(table, Bias(0)) if arch == Arch::X86_64 => {
                 perf_map::trampolines(table).collect()
             }
-            Source::Embedded(..) => return self.beside().jit_unwind_info(arch),
+            Source::Embedded(..) => return self.own_file().jit_unwind_info(arch),
             _ => Vec::new(),
         };
         (!pieces.is_empty()).then(|| ModuleUnwindInfo::jitted(arch, pieces))
@@ -168,7 +168,7 @@ impl DsoSymbols {
             Source::Embedded(names, number) => {
                 let binary = names.binary(*number)?;
                 let is_noted = names.resolve(binary, address).is_some();
-                let asked = || (!is_noted).then(|| self.beside().unnamed_function(address));
+                let asked = || (!is_noted).then(|| self.own_file().unnamed_function(address));
                 binary.unnamed_function(address).or_else(|| asked().flatten())
             }
             _ => self.find_unnamed(address),
@@ -331,8 +331,8 @@ impl DsoSymbols {
         if let Some(found) = names.resolve(binary, address) {
             return self.readable(found).reduced(detail.inlines, detail.lines);
         }
-        if self.beside().reason().is_none() {
-            return self.beside().look_up(address, detail);
+        if self.own_file().reason().is_none() {
+            return self.own_file().look_up(address, detail);
         }
         match names.function(binary, address) {
             Some(function) => {
@@ -376,7 +376,7 @@ impl DsoSymbols {
                 }
             }
             match mini_debug_info::open(image) {
-                Some(small) => SymbolTable::beside_dynamic(&small, image),
+                Some(small) => SymbolTable::with_dynamic(&small, image),
                 None => SymbolTable::from_elf(image, image),
             }
         })
@@ -444,8 +444,9 @@ impl DsoSymbols {
     pub fn given_up(&self) -> GivenUp {
         if let Source::Embedded(names, number) = &self.source {
             let noted = names.binary(*number).map(|it| it.given_up).unwrap_or_default();
-            let beside = self.beside.get().map(|beside| beside.given_up()).unwrap_or_default();
-            return noted + beside;
+            let own_file =
+                self.own_file.get().map(|own_file| own_file.given_up()).unwrap_or_default();
+            return noted + own_file;
         }
         if let Source::Table(table, _) = &self.source {
             return GivenUp { map_bytes: table.left_out_bytes, ..GivenUp::default() };
@@ -460,8 +461,8 @@ impl DsoSymbols {
     /// Frees the parsed debug information. It grows with the number of compilation units that were
     /// looked into; a report that is done with a binary calls this.
     pub fn release_debug_info(&self) {
-        if let Some(beside) = self.beside.get() {
-            beside.release_debug_info();
+        if let Some(own_file) = self.own_file.get() {
+            own_file.release_debug_info();
         }
         let mut debug = self.debug.lock().unwrap_or_else(PoisonError::into_inner);
         if let Debug::Loaded(info) = &*debug {

@@ -17,7 +17,7 @@ impl SymbolTable {
     }
 
     /// Those of a file that names what the dynamic symbols of `runtime` do not.
-    pub(crate) fn beside_dynamic(symbols: &ElfImage, runtime: &ElfImage) -> SymbolTable {
+    pub(crate) fn with_dynamic(symbols: &ElfImage, runtime: &ElfImage) -> SymbolTable {
         SymbolTable::from_tables([symbols, runtime], runtime)
     }
 

@@ -143,7 +143,7 @@ pub(crate) struct Span {
 
 impl Span {
     /// Whether the next address means the same.
-    pub(crate) fn goes_on(&self, address: u64, meaning: u32) -> bool {
+    pub(crate) fn continues(&self, address: u64, meaning: u32) -> bool {
         self.meaning == meaning && self.start.checked_add(self.size_bytes) == Some(address)
     }
 }

@@ -75,7 +75,7 @@ impl DsoSymbols {
     fn named_variable(&self, address: Svma) -> Option<Variable> {
         if let Source::Embedded(names, number) = &self.source {
             let known = names.binary(*number).and_then(|binary| names.function(binary, address));
-            let Some(known) = known else { return self.beside().named_variable(address) };
+            let Some(known) = known else { return self.own_file().named_variable(address) };
             return Some(self.noted(known));
         }
         let found = self.symbol_table()?.find(address)?;

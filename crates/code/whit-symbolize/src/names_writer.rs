@@ -188,7 +188,7 @@ impl NamesWriter {
             let meaning = self.meaning(resolution, &mut symbols);
             let meaning = meanings.number(meaning);
             match spans.last_mut() {
-                Some(last) if last.goes_on(*address, meaning) => last.size_bytes += 1,
+                Some(last) if last.continues(*address, meaning) => last.size_bytes += 1,
                 _ => spans.push(Span { start: *address, size_bytes: 1, meaning }),
             }
         }

@@ -152,7 +152,7 @@ fn a_pipe_in_the_cache_is_no_section() {
 }
 
 #[test]
-fn the_whole_file_stands_in_for_a_binary_that_is_gone() {
+fn the_whole_file_replaces_a_binary_that_is_gone() {
     check("fetched_whole", || {
         let stripped = Stripped::new("none")?;
         let image = ElfImage::open(&stripped.full).unwrap();

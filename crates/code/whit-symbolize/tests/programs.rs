@@ -217,7 +217,7 @@ fn absent_symbols_have_a_reason() {
 }
 
 #[test]
-fn symfs_stands_for_the_root() {
+fn symfs_replaces_the_root() {
     let dir = tempfile::tempdir().unwrap();
     let Some(program) = compile(dir.path(), &["-O2", "-g"]) else { return };
     std::fs::create_dir_all(dir.path().join("root/opt")).unwrap();

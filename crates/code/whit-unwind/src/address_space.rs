@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bias_goes_both_ways() {
+    fn bias_is_applied_in_both_directions() {
         let bias = Bias::between(Avma(0x1000), Svma(0x40_1000));
         assert_eq!(bias.to_svma(Avma(0x1234)), Svma(0x40_1234));
         assert_eq!(bias.to_avma(Svma(0x40_1234)), Avma(0x1234));

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_tell_below_from_above() {
+    fn reads_distinguish_below_from_above() {
         let bytes: Vec<u8> = (1..=16).collect();
         let stack = StackDump { sp: Avma(0x1000), bytes: &bytes, rest: None };
         assert_eq!(stack.read_u64(0x1008), Ok(0x100f_0e0d_0c0b_0a09));

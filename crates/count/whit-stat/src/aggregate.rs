@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn instances_of_a_pmu_are_one_row_unless_told_otherwise() {
+    fn instances_of_a_pmu_are_one_row_unless_requested_otherwise() {
         let mut two = counters("cs,cs");
         for (counter, pmu) in two.iter_mut().zip(["imc_0", "imc_1"]) {
             counter.event.pmu = pmu.to_owned();

@@ -103,7 +103,7 @@ pub fn count(
         usage: None,
         is_first_interval: true,
         notes: Vec::new(),
-        told: Vec::new(),
+        announced: Vec::new(),
         is_bpf_refused: false,
     };
     session.run_all()
@@ -128,7 +128,7 @@ struct Session<'a> {
     /// How counts were taken last.
     notes: Vec<Note>,
     /// Notices that were printed while events were opened.
-    told: Vec<Notice>,
+    announced: Vec<Notice>,
     /// It is not asked for again.
     is_bpf_refused: bool,
 }

@@ -184,7 +184,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     #[test]
-    fn a_thread_that_runs_stands_in_for_a_main_thread_that_has_ended() {
+    fn a_thread_that_runs_replaces_a_main_thread_that_has_ended() {
         let proc = tempfile::tempdir().unwrap();
         let main = proc.path().join("10");
         for thread in ["10", "11", "12"] {

@@ -140,7 +140,7 @@ fn three_units() -> DebugSections {
 }
 
 #[test]
-fn one_unit_is_enough_where_it_stands_alone() {
+fn one_unit_is_enough_where_it_is_alone() {
     let sections = three_units();
     let mut contexts = UnitContexts::new(&sections);
     let found = contexts.look_up(0x1018, describe).unwrap();

@@ -52,7 +52,7 @@ pub(super) struct Refusals {
 }
 
 impl Refusals {
-    fn tell(self, paranoid: i64, listener: &mut dyn Listener) {
+    fn announce(self, paranoid: i64, listener: &mut dyn Listener) {
         if !self.kernel_mode.is_empty() {
             listener.notice(Notice::UserModeOnly { events: self.kernel_mode, paranoid });
         }
@@ -106,7 +106,7 @@ impl Opener<'_> {
             waiting.extend(apart.into_iter().rev().map(Set::alone));
         }
         self.check(counters, &groups)?;
-        std::mem::take(&mut self.refusals).tell(self.rights.paranoid, self.listener);
+        std::mem::take(&mut self.refusals).announce(self.rights.paranoid, self.listener);
         Ok(groups)
     }
 

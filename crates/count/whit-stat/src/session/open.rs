@@ -22,14 +22,14 @@ const LISTINGS_MAX: usize = 20;
 
 /// Says each notice once, however often events are opened.
 struct Once<'a> {
-    told: &'a mut Vec<Notice>,
+    announced: &'a mut Vec<Notice>,
     listener: &'a mut dyn Listener,
 }
 
 impl Listener for Once<'_> {
     fn notice(&mut self, notice: Notice) {
-        if !self.told.contains(&notice) {
-            self.told.push(notice.clone());
+        if !self.announced.contains(&notice) {
+            self.announced.push(notice.clone());
             self.listener.notice(notice);
         }
     }
@@ -77,28 +77,28 @@ impl Session<'_> {
         let mode = self.options.bpf_counters;
         let has_cgroups = request.counters.iter().any(|counter| counter.cgroup.is_some());
         if mode == BpfCounters::On && !has_cgroups {
-            self.tell(Notice::NothingForBpf);
+            self.announce(Notice::NothingForBpf);
         }
         if has_cgroups && mode != BpfCounters::Off && !self.is_bpf_refused {
             let at_once = self.options.start == Start::AtOnce;
-            let mut listener = Once { told: &mut self.told, listener: self.listener };
+            let mut listener = Once { announced: &mut self.announced, listener: self.listener };
             match BpfSource::open(request.clone(), at_once, &mut listener) {
                 Ok(Some(source)) => return Ok(Box::new(source)),
                 Ok(None) => {}
                 Err(StatError::Bpf(refusal)) if mode == BpfCounters::Auto => {
                     self.is_bpf_refused = true;
-                    self.tell(Notice::BpfRefused { reason: refusal.brief() });
+                    self.announce(Notice::BpfRefused { reason: refusal.brief() });
                 }
                 Err(error) => return Err(error),
             }
         }
-        let mut listener = Once { told: &mut self.told, listener: self.listener };
+        let mut listener = Once { announced: &mut self.announced, listener: self.listener };
         Ok(Box::new(PerfSource::open(request, &mut listener)?))
     }
 
     /// Prints a notice once for all runs.
-    fn tell(&mut self, notice: Notice) {
-        Once { told: &mut self.told, listener: self.listener }.notice(notice);
+    fn announce(&mut self, notice: Notice) {
+        Once { announced: &mut self.announced, listener: self.listener }.notice(notice);
     }
 
     /// Whether the exec of the command switches events on, so that nothing before it is counted.

@@ -183,7 +183,7 @@ fn names_that_lead_in_circles_are_absent() {
 }
 
 #[test]
-fn what_was_parsed_goes_where_more_is_looked_up() {
+fn parsed_units_are_freed_where_more_is_looked_up() {
     let steps_of = |look_up: &dyn Fn(&mut UnitContexts<'_>)| {
         let many = 1 << 20;
         let sections = three_units().with_meter(Meter::new(many, 2 * many));
