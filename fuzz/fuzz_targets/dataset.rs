@@ -3,7 +3,7 @@
 //!
 //! An input is the length of the pages (2 bytes, the magic number in front of them included), the pages, and the
 //! footer up to the end; its length and the magic number behind it are added here. With the length 65535 the rest is
-//! a file as it stands.
+//! an unchanged file.
 //!
 //! The library of Parquet panics on some damaged files. The reader catches that, so only panics of whit's own code end
 //! this program.
@@ -19,8 +19,8 @@ use whit_dataset::Dataset;
 use whit_fuzz::{fuzz_target, with_path};
 use whit_tables::{AnyTable, Cancel, ColumnInfo, ColumnRole, Kind, Store, TABLES, Value, Wanted};
 
-/// In the place of the length: a file as it stands.
-const AS_IT_STANDS: u16 = u16::MAX;
+/// In the place of the length: an unchanged file.
+const UNCHANGED: u16 = u16::MAX;
 const MAGIC: &[u8] = b"PAR1";
 /// Rows that are looked at in a table.
 const MAX_ROWS: usize = 1 << 8;
@@ -47,11 +47,11 @@ fn end_at_own_panics() {
     });
 }
 
-/// The file that an input stands for.
+/// The file that an input represents.
 fn file_of(data: &[u8]) -> Option<Vec<u8>> {
     let (length, rest) = data.split_first_chunk()?;
     let length = u16::from_le_bytes(*length);
-    if length == AS_IT_STANDS {
+    if length == UNCHANGED {
         return Some(rest.to_vec());
     }
     let footer = u32::try_from(rest.len().checked_sub(usize::from(length))?).ok()?;

@@ -15,7 +15,7 @@ use whit_pmu::model::{ModelError, PmuModel};
 use whit_pmu::msr::{self, Msr};
 
 #[test]
-fn fields_of_registers_stand_where_the_manuals_say() {
+fn fields_of_registers_are_where_the_manuals_say() {
     assert_eq!(
         [evtsel::USR, evtsel::OS, evtsel::INT, evtsel::EN],
         [0x1_0000, 0x2_0000, 0x10_0000, 0x40_0000]

@@ -9,7 +9,7 @@ use crate::Error;
 ///
 /// # Errors
 /// Where there is no room for another leaf.
-pub fn tell_cpuid(cpuid: &mut CpuId, leaves: &[CpuidLeaf]) -> Result<(), Error> {
+pub fn apply_leaves(cpuid: &mut CpuId, leaves: &[CpuidLeaf]) -> Result<(), Error> {
     for leaf in leaves {
         let highest = leaf.function & 0x8000_0000;
         let mut found = false;
@@ -35,8 +35,9 @@ pub fn tell_cpuid(cpuid: &mut CpuId, leaves: &[CpuidLeaf]) -> Result<(), Error> 
 
 fn apply(entry: &mut kvm_cpuid_entry2, leaf: &CpuidLeaf) {
     let kvm_cpuid_entry2 { eax, ebx, ecx, edx, .. } = *entry;
-    let told = leaf.applied_to(CpuidRegisters { eax, ebx, ecx, edx });
-    (entry.eax, entry.ebx, entry.ecx, entry.edx) = (told.eax, told.ebx, told.ecx, told.edx);
+    let applied = leaf.applied_to(CpuidRegisters { eax, ebx, ecx, edx });
+    (entry.eax, entry.ebx, entry.ecx, entry.edx) =
+        (applied.eax, applied.ebx, applied.ecx, applied.edx);
 }
 
 #[cfg(test)]
@@ -55,7 +56,7 @@ mod tests {
         let options = whit_vpmu::host::HostOptions::default();
         let host = whit_vpmu::host::HostPerf::for_this_thread(Default::default(), options).unwrap();
         let vpmu = whit_vpmu::Vpmu::new(config, host, crate::Line::default());
-        tell_cpuid(&mut cpuid, &vpmu.cpuid_leaves()).unwrap();
+        apply_leaves(&mut cpuid, &vpmu.cpuid_leaves()).unwrap();
         let entries = cpuid.as_slice();
         assert_eq!((entries[0].eax, entries.len()), (0x8000_0022, 3));
         assert_eq!((entries[1].eax, entries[1].ecx), (7, (1 << 23) | 1), "others' bits stay");

@@ -2,7 +2,7 @@
 //!
 //! - [`forward_msrs`]: accesses to the PMU's registers leave the guest (KVM_CAP_X86_USER_SPACE_MSR,
 //!   KVM_X86_SET_MSR_FILTER).
-//! - [`tell_cpuid`]: the guest finds the PMU (KVM_SET_CPUID2).
+//! - [`apply_leaves`]: the guest finds the PMU (KVM_SET_CPUID2).
 //! - [`KvmVpmu`]: answers the exits and injects interrupts as NMIs. KVM's own PMU has to be off or unused: the filter
 //!   takes its registers.
 //! - [`interrupt_on_overflow`]: the host events' signal ends KVM_RUN (KVM_SET_SIGNAL_MASK).
@@ -47,7 +47,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The caller turns KVM's own PMU off, calls [`forward_msrs`] and [`tell_cpuid`] before the vCPU runs, blocks the
+//! The caller turns KVM's own PMU off, calls [`forward_msrs`] and [`apply_leaves`] before the vCPU runs, blocks the
 //! overflow signal in the vCPU's thread, and calls [`KvmVpmu::enter`] before each KVM_RUN.
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
@@ -61,7 +61,7 @@ mod setup;
 mod signal_mask;
 
 pub use adapter::KvmVpmu;
-pub use cpuid::tell_cpuid;
+pub use cpuid::apply_leaves;
 pub use line::Line;
 pub use setup::forward_msrs;
 pub use signal_mask::interrupt_on_overflow;

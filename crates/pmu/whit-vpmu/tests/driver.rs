@@ -133,18 +133,18 @@ fn a_driver_samples_and_counts_on_every_model() {
             let sampling = CounterIndex::general(0);
             let event = user(EventConfig::sampling(INSTRUCTIONS, 1000));
             driver.start(&mut cpu, sampling, event).expect("start");
-            let beside = (model.general() > 1).then(|| CounterIndex::general(1));
-            if let Some(beside) = beside {
+            let counting = (model.general() > 1).then(|| CounterIndex::general(1));
+            if let Some(counting) = counting {
                 let event = user(EventConfig::counting(INSTRUCTIONS));
-                driver.start(&mut cpu, beside, event).expect("start");
+                driver.start(&mut cpu, counting, event).expect("start");
             }
             driver.enable(&mut cpu);
             let mut samples = Vec::new();
             cpu.run(&mut driver, 100_500, &mut samples);
             assert_eq!(samples, (1..=100).map(|n| n * 1000).collect::<Vec<_>>(), "{model:?}");
             assert_eq!(driver.read(&mut cpu, sampling), Some(100_500));
-            let counted = beside.map(|beside| driver.read(&mut cpu, beside));
-            assert_eq!(counted.flatten(), beside.map(|_| 100_500), "{model:?}");
+            let counted = counting.map(|counting| driver.read(&mut cpu, counting));
+            assert_eq!(counted.flatten(), counting.map(|_| 100_500), "{model:?}");
             driver.stop(&mut cpu, sampling);
             let statistics = *cpu.vpmu.statistics();
             assert_eq!((statistics.faults, statistics.storms), (0, 0));

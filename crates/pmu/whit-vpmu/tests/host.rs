@@ -77,7 +77,7 @@ fn open_files() -> usize {
 }
 
 #[test]
-fn counters_count_stop_and_go_on() {
+fn counters_count_stop_and_continue() {
     let _alone = alone();
     let _signal = OverflowSignal::block().expect("block the signal");
     for linger in [true, false] {
@@ -189,7 +189,7 @@ fn descriptors_are_bounded_and_given_back() {
 }
 
 #[test]
-fn unserved_counters_stand_still_and_are_reported() {
+fn unserved_counters_stop_and_are_reported() {
     let _alone = alone();
     let _signal = OverflowSignal::block().expect("block the signal");
     let mut vpmu = device(Backing::Reuse, options(), software());

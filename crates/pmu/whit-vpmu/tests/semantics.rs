@@ -130,7 +130,7 @@ fn an_overflow_is_judged_by_the_settings_that_it_came_under() {
 /// The host begins a period again by itself, and the guest's counter has its whole width before it: one
 /// notice too early, and no more.
 #[test]
-fn a_counter_that_goes_on_after_its_overflow_gives_one_early_notice() {
+fn a_counter_that_continues_after_its_overflow_gives_one_early_notice() {
     let mut guest = device(models()[1]);
     write(&mut guest, 0x4c1, (1 << 48) - 100);
     write(&mut guest, 0x186, INSTRUCTIONS);
@@ -141,7 +141,7 @@ fn a_counter_that_goes_on_after_its_overflow_gives_one_early_notice() {
 }
 
 #[test]
-fn frozen_counters_stand_still_from_version_4_on() {
+fn frozen_counters_stop_from_version_4_on() {
     let mut guest = device(models()[1]);
     write(&mut guest, 0x186, INSTRUCTIONS);
     run(&mut guest, CODE, true, 5);
@@ -260,8 +260,8 @@ fn cpuid_reports_the_model() {
         let leaf = |function: u32| {
             let leaves = guest.cpuid_leaves();
             let leaf = leaves.iter().find(|leaf| leaf.function == function);
-            let told = leaf.map_or(none, |leaf| leaf.applied_to(none));
-            let CpuidRegisters { eax, ebx, ecx, edx } = told;
+            let registers = leaf.map_or(none, |leaf| leaf.applied_to(none));
+            let CpuidRegisters { eax, ebx, ecx, edx } = registers;
             whit_pmu::cpuid::Leaf { eax, ebx, ecx, edx }
         };
         let leaves = whit_pmu::cpuid::CpuidLeaves {

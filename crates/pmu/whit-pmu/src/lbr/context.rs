@@ -74,7 +74,7 @@ impl<P: LbrPolicy> LbrContext<P> {
         filter: BranchFilter,
     ) {
         self.filter = Some(filter);
-        self.tell(bus, LbrEvent::Installed(running));
+        self.handle(bus, LbrEvent::Installed(running));
     }
 
     /// The last event that samples branches is gone.
@@ -104,7 +104,7 @@ impl<P: LbrPolicy> LbrContext<P> {
                 self.statistics.saved += 1;
             }
         }
-        self.tell(bus, LbrEvent::SchedOut(running.mm()));
+        self.handle(bus, LbrEvent::SchedOut(running.mm()));
     }
 
     /// A task takes the CPU.
@@ -124,19 +124,19 @@ impl<P: LbrPolicy> LbrContext<P> {
                 CallStackSwitch::Restored => self.statistics.restored += 1,
                 CallStackSwitch::Nothing => {
                     // A call stack begins with nothing, also within one address space.
-                    self.tell(bus, LbrEvent::Installed(running));
+                    self.handle(bus, LbrEvent::Installed(running));
                     return;
                 }
             }
             self.last_saved = LastSaved::NONE;
-            self.tell(bus, LbrEvent::Restored(mm));
+            self.handle(bus, LbrEvent::Restored(mm));
             return;
         }
         // The running task may record, so that the registers no longer hold the saved state.
         if running != Running::Kernel || filter.kernel {
             self.last_saved = LastSaved::NONE;
         }
-        self.tell(bus, LbrEvent::SchedIn(running));
+        self.handle(bus, LbrEvent::SchedIn(running));
     }
 
     /// The running task gave up its address space, or has another since an exec.
@@ -181,11 +181,11 @@ impl<P: LbrPolicy> LbrContext<P> {
     fn notice(&mut self, bus: &mut (impl PmuBus + ?Sized), event: LbrEvent) {
         if self.filter.is_some() {
             self.last_saved = LastSaved::NONE;
-            self.tell(bus, event);
+            self.handle(bus, event);
         }
     }
 
-    fn tell(&mut self, bus: &mut (impl PmuBus + ?Sized), event: LbrEvent) {
+    fn handle(&mut self, bus: &mut (impl PmuBus + ?Sized), event: LbrEvent) {
         if self.policy.on(event) == Action::Reset {
             self.registers.reset(bus);
             self.last_saved = LastSaved::NONE;

@@ -10,7 +10,7 @@ use vm_memory::{Bytes, GuestAddress, GuestMemoryBackend, GuestMemoryMmap};
 use whit_vpmu::{CpuidLeaf, PmuKind, PmuModel};
 
 use super::Work;
-use crate::{Error, call, forward_msrs, tell_cpuid};
+use crate::{Error, apply_leaves, call, forward_msrs};
 
 /// The image, built from `guest/`.
 static IMAGE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/guest.bin"));
@@ -68,7 +68,7 @@ impl Machine {
             .get_supported_cpuid(KVM_MAX_CPUID_ENTRIES)
             .map_err(call("KVM_GET_SUPPORTED_CPUID"))?;
         set_vendor(&mut cpuid, model);
-        tell_cpuid(&mut cpuid, leaves)?;
+        apply_leaves(&mut cpuid, leaves)?;
         vcpu.set_cpuid2(&cpuid).map_err(call("KVM_SET_CPUID2"))?;
         set_registers(&vcpu)?;
         Ok(Machine { vcpu, _vm: vm, _memory: memory })

@@ -108,7 +108,7 @@ impl<S: CounterSource, I: Interrupt> Vpmu<S, I> {
             }
             Err(error) => {
                 self.statistics.open_failures += 1;
-                self.stands_still(slot, FaultReason::Open(error));
+                self.record_fault(slot, FaultReason::Open(error));
             }
         }
     }
@@ -206,10 +206,10 @@ impl<S: CounterSource, I: Interrupt> Vpmu<S, I> {
         reading.due
     }
 
-    /// An open event failed: it goes, and the next tick tries again.
+    /// An open event failed: it is closed, and the next tick tries again.
     fn failed(&mut self, slot: usize, error: SourceError) {
         self.statistics.source_failures += 1;
-        self.stands_still(slot, FaultReason::Source(error));
+        self.record_fault(slot, FaultReason::Source(error));
         let counter = &mut self.counters[slot];
         counter.generation = counter.generation.wrapping_add(1);
         if let Some(backing) = counter.backing.take() {
@@ -218,7 +218,7 @@ impl<S: CounterSource, I: Interrupt> Vpmu<S, I> {
         }
     }
 
-    fn stands_still(&mut self, slot: usize, reason: FaultReason) {
+    fn record_fault(&mut self, slot: usize, reason: FaultReason) {
         self.retry.insert(slot);
         self.fault = Some(Fault { counter: self.config.model.counter(slot), reason });
     }

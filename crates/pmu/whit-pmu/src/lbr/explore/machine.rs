@@ -99,16 +99,16 @@ pub(super) struct State<P> {
 }
 
 impl<P: LbrPolicy + Clone> Cpu<P> {
-    fn tell(&mut self, event: LbrEvent) {
+    fn handle(&mut self, event: LbrEvent) {
         if self.filter.is_some() && self.policy.on(event) == Action::Reset {
             self.contents = 0;
         }
     }
 
     fn switch(&mut self, running: Running) {
-        self.tell(LbrEvent::SchedOut(self.running.mm()));
+        self.handle(LbrEvent::SchedOut(self.running.mm()));
         self.running = running;
-        self.tell(LbrEvent::SchedIn(running));
+        self.handle(LbrEvent::SchedIn(running));
     }
 
     fn record(&mut self) {
@@ -129,30 +129,30 @@ impl<P: LbrPolicy + Clone> Cpu<P> {
             StepKind::Run => self.record(),
             StepKind::Exit => {
                 self.running = Running::Kernel;
-                self.tell(LbrEvent::MmDropped);
+                self.handle(LbrEvent::MmDropped);
             }
             StepKind::Exec(mm) => {
                 self.running = Running::User(mm);
-                self.tell(LbrEvent::MmDropped);
+                self.handle(LbrEvent::MmDropped);
             }
             StepKind::Borrow(mm) => self.adopt(Running::Borrowed(mm)),
             StepKind::Return => self.adopt(Running::Kernel),
             StepKind::AddEvent(filter) => {
                 self.filter = Some(filter);
-                self.tell(LbrEvent::Installed(self.running));
+                self.handle(LbrEvent::Installed(self.running));
             }
             StepKind::RemoveEvent => self.filter = None,
             StepKind::DeepSleep => self.contents = 0,
             StepKind::Guest => {
                 self.contents |= if self.filter.is_some() { GUEST } else { 0 };
-                self.tell(LbrEvent::Foreign(self.running));
+                self.handle(LbrEvent::Foreign(self.running));
             }
         }
     }
 
     fn adopt(&mut self, running: Running) {
         self.running = running;
-        self.tell(LbrEvent::Adopted(running));
+        self.handle(LbrEvent::Adopted(running));
     }
 
     /// Whether a sample taken now would show forbidden records, to this event's reader or to one

@@ -92,15 +92,15 @@ fn every_event_is_needed() {
         let found = PRIVILEGES.run(Deaf(OwnerTag::default(), to));
         assert!(found.leak.is_some(), "deaf to {to:?}");
     }
-    let found = PRIVILEGES.run(NobodyAfterGuests(OwnerTag::default()));
+    let found = PRIVILEGES.run(UnownedAfterGuests(OwnerTag::default()));
     std::println!("nobody's after guests:\n  {}", path(&found).join("\n  "));
     assert!(path(&found).iter().any(|step| step.contains("guest")), "{found:?}");
 }
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct NobodyAfterGuests(OwnerTag);
+struct UnownedAfterGuests(OwnerTag);
 
-impl LbrPolicy for NobodyAfterGuests {
+impl LbrPolicy for UnownedAfterGuests {
     fn on(&mut self, event: LbrEvent) -> Action {
         match event {
             LbrEvent::Foreign(_) => self.0.on(LbrEvent::Foreign(Running::Kernel)),
@@ -108,10 +108,10 @@ impl LbrPolicy for NobodyAfterGuests {
         }
     }
 
-    /// Records that are nobody's would have to be shown, or none would be after a guest.
+    /// Records without an owner would have to be shown, or none would be after a guest.
     fn view(&self, running: Running, reader: BranchFilter) -> View {
-        let nobody = self.0 == OwnerTag::default();
-        if nobody { View::all(reader) } else { self.0.view(running, reader) }
+        let is_unowned = self.0 == OwnerTag::default();
+        if is_unowned { View::all(reader) } else { self.0.view(running, reader) }
     }
 }
 

@@ -28,14 +28,14 @@ pub struct OwnerTag {
 enum Owner {
     /// Records of kernel threads alone, or none.
     #[default]
-    Nobody,
+    Unowned,
     Mm(MmId),
     Mixed,
 }
 
 impl From<Running> for Owner {
     fn from(running: Running) -> Owner {
-        running.mm().map_or(Owner::Nobody, Owner::Mm)
+        running.mm().map_or(Owner::Unowned, Owner::Mm)
     }
 }
 
@@ -76,6 +76,6 @@ impl LbrPolicy for OwnerTag {
 impl OwnerTag {
     fn enter(&mut self, mm: MmId) -> Action {
         let owner = core::mem::replace(&mut self.owner, Owner::Mm(mm));
-        if owner == Owner::Nobody || owner == Owner::Mm(mm) { Action::Keep } else { Action::Reset }
+        if owner == Owner::Unowned || owner == Owner::Mm(mm) { Action::Keep } else { Action::Reset }
     }
 }

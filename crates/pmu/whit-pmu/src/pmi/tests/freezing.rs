@@ -97,7 +97,7 @@ fn the_gap_needs_an_event_of_all_cycles() {
 
 /// One PMI, cycle by cycle: the trap that got freezing removed from Linux.
 #[test]
-fn a_counting_event_beside_it_misses_the_skid() {
+fn a_second_event_that_counts_misses_the_skid() {
     let count = |freezing| {
         let events = [(PMC0, sampling(INSTRUCTIONS, 10)), (PMC1, counting(INSTRUCTIONS))];
         let mut machine = machine(models::skylake(), quiet(6), &events);

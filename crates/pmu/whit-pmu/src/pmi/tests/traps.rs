@@ -131,7 +131,7 @@ fn the_status_bit_of_a_precise_counter_is_not_its_overflow() {
 }
 
 #[test]
-fn stopping_an_event_whose_interrupt_is_on_its_way_claims_it() {
+fn stopping_an_event_with_an_interrupt_on_its_way_claims_it() {
     for model in [models::skylake(), models::zen4(), models::zen3()] {
         let mut machine = machine(model, quiet(5), &[(PMC0, sampling(INSTRUCTIONS, 10))]);
         machine.run(INSTRUCTIONS, 12, &mut sample);
@@ -149,7 +149,7 @@ fn stopping_an_event_whose_interrupt_is_on_its_way_claims_it() {
 }
 
 #[test]
-fn a_throttled_event_stops_and_goes_on() {
+fn a_throttled_event_stops_and_continues() {
     for model in [models::skylake(), models::zen3()] {
         let mut machine = machine(model, quiet(0), &[(PMC0, sampling(INSTRUCTIONS, 10))]);
         let mut left = 2;
