@@ -540,7 +540,7 @@ mod tests {
     }
 
     #[test]
-    fn sockets_stand_behind_the_lists() {
+    fn sockets_are_behind_the_lists() {
         let mut f = Features::default();
         f.set_nr_cpus(2, 3);
         let mut topology = Vec::new();

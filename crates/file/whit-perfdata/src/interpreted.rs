@@ -146,20 +146,20 @@ pub struct ToldFunctions {
 
 impl ToldFunctions {
     /// Takes in the function of one record.
-    pub fn add(&mut self, told: InterpretedFunction) {
-        let key = (told.pid, told.start);
+    pub fn add(&mut self, stated: InterpretedFunction) {
+        let key = (stated.pid, stated.start);
         if let Some(place) = self.places.get(&key) {
             let known = &mut self.functions[*place];
-            if (&known.name, &known.file) != (&told.name, &told.file) {
+            if (&known.name, &known.file) != (&stated.name, &stated.file) {
                 known.name = SEVERAL.to_vec();
                 (known.file, known.lines) = (Vec::new(), Vec::new());
                 return;
             }
             let last = known.lines.last().map(|(offset, _)| *offset);
-            known.lines.extend(told.lines.into_iter().filter(|(offset, _)| Some(*offset) > last));
+            known.lines.extend(stated.lines.into_iter().filter(|(offset, _)| Some(*offset) > last));
         } else if self.functions.len() < INTERPRETED_MAX {
             self.places.insert(key, self.functions.len());
-            self.functions.push(told);
+            self.functions.push(stated);
         }
     }
 
@@ -206,15 +206,15 @@ mod tests {
     }
 
     /// The functions in the records of a stream.
-    fn told(mut records: &[u8]) -> Vec<InterpretedFunction> {
-        let mut told = ToldFunctions::default();
+    fn functions_in(mut records: &[u8]) -> Vec<InterpretedFunction> {
+        let mut stated = ToldFunctions::default();
         while let Some((record, rest)) = RawRecord::split(records) {
             if let Some(SideBand::Function(function)) = SideBand::parse(record) {
-                told.add(function.function());
+                stated.add(function.function());
             }
             records = rest;
         }
-        told.into_functions()
+        stated.into_functions()
     }
 
     #[test]
@@ -274,7 +274,7 @@ mod tests {
         encoder.function(&mut out, &other, TimestampNs(1), 9);
         // Told again, as where a recorder forgot that it was.
         encoder.function(&mut out, &long, TimestampNs(2), 9);
-        assert_eq!(told(&out), [long, other]);
+        assert_eq!(functions_in(&out), [long, other]);
     }
 
     #[test]
@@ -286,9 +286,9 @@ mod tests {
             InterpretedFunction { name: long.clone(), file: long, ..named(5, lines.clone()) };
         let mut out = Vec::new();
         encoder.function(&mut out, &function, TimestampNs(1), 9);
-        let told = told(&out);
-        assert_eq!((told.len(), told[0].name.len()), (1, TEXT_MAX_BYTES));
-        assert_eq!(told[0].lines, lines);
+        let found = functions_in(&out);
+        assert_eq!((found.len(), found[0].name.len()), (1, TEXT_MAX_BYTES));
+        assert_eq!(found[0].lines, lines);
     }
 
     #[test]
@@ -312,7 +312,7 @@ mod tests {
             for function in &functions {
                 encoder.function(&mut out, function, TimestampNs(1), 9);
             }
-            prop_assert_eq!(told(&out), functions);
+            prop_assert_eq!(functions_in(&out), functions);
         }
 
         #[test]
@@ -323,8 +323,8 @@ mod tests {
             if let (true, Some(head)) = (is_meant, bytes.first_chunk_mut()) {
                 *head = (u32::from(RECORD_TYPE) | u32::from(VERSION) << 16).to_le_bytes();
             }
-            let told = FunctionRecord::parse(&bytes).map(|record| record.function());
-            prop_assert!(told.is_none_or(|told| told.name.len() <= bytes.len()));
+            let parsed = FunctionRecord::parse(&bytes).map(|record| record.function());
+            prop_assert!(parsed.is_none_or(|function| function.name.len() <= bytes.len()));
         }
     }
 }

@@ -509,7 +509,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_stand_at_their_numbers() {
+    fn names_are_at_their_numbers() {
         assert_eq!(record_type_name(record_type::SAMPLE), Some("SAMPLE"));
         assert_eq!(record_type_name(record_type::CALLCHAIN_DEFERRED), Some("CALLCHAIN_DEFERRED"));
         assert_eq!(record_type_name(record_type::FINISHED_ROUND), Some("FINISHED_ROUND"));

@@ -673,7 +673,7 @@ mod tests {
     }
 
     #[test]
-    fn trailer_stands_at_the_end() {
+    fn trailer_is_at_the_end() {
         let layout = layout(SampleType::IP | SampleType::TID | SampleType::TIME | SampleType::CPU);
         let bytes = body(&[7, 7, 7, 0x0000_0002_0000_0001, 99, 3]);
         let id = layout.parse_id_trailer(&bytes).unwrap();

@@ -48,7 +48,7 @@ fn open(bytes: &[u8]) -> Result<Recording, OpenError> {
 
 #[test]
 fn events_are_called_as_the_recording_says_and_else_by_their_attributes() {
-    let named_beside = |info: &[u8], pmu_type: u32, name: &str| {
+    let named_with = |info: &[u8], pmu_type: u32, name: &str| {
         let attr = Attr { pmu_type, config: 3, ..Attr::default() };
         let event = EventDesc { attr, ids: vec![11], name: name.into() };
         let events = std::slice::from_ref(&event);
@@ -59,7 +59,7 @@ fn events_are_called_as_the_recording_says_and_else_by_their_attributes() {
         let recording = open(writer.finish(&features).unwrap().get_ref()).unwrap();
         recording.events[0].name.clone()
     };
-    let name = |pmu_type: u32, name: &str| named_beside(b"", pmu_type, name);
+    let name = |pmu_type: u32, name: &str| named_with(b"", pmu_type, name);
     let (hardware, tracepoint) = (0, 2);
     assert_eq!([name(hardware, "mine"), name(tracepoint, "mine:own")], ["mine", "mine:own"]);
     // It counts the host and its guests.
@@ -68,8 +68,8 @@ fn events_are_called_as_the_recording_says_and_else_by_their_attributes() {
     assert_eq!(name(tracepoint, ""), "2:0x3");
     // simpleperf writes no descriptions of events.
     let info = b"event_type_info\0cpu-cycles,0,0\nsched:sched_switch,2,3\0";
-    assert_eq!(named_beside(info, tracepoint, ""), "sched:sched_switch");
-    assert_eq!(named_beside(info, tracepoint, "mine:own"), "mine:own");
+    assert_eq!(named_with(info, tracepoint, ""), "sched:sched_switch");
+    assert_eq!(named_with(info, tracepoint, "mine:own"), "mine:own");
 }
 
 /// All blocks in a row, and how the stream ended.

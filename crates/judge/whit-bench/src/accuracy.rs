@@ -150,7 +150,7 @@ pub(crate) struct Noticed {
 impl Bench for Options {
     type Figures = Accuracy;
 
-    fn run(&self, tell: Say<'_>) -> Result<Accuracy, Error> {
+    fn run(&self, say: Say<'_>) -> Result<Accuracy, Error> {
         self.setup.require(&[PROGRAM])?;
         let (recorders, missing) = recorders::detect(&self.setup);
         let bench = run::Bench::new(self)?;
@@ -161,17 +161,17 @@ impl Bench for Options {
         let locked = hz_of(Table::Locked).iter().map(|hz| (format!("locked:{hz}"), *hz));
         let mut shares = Vec::new();
         for (mode, hz) in modes.chain(locked) {
-            tell(&format!("{mode} at {hz} Hz"));
+            say(&format!("{mode} at {hz} Hz"));
             shares.extend(bench.rows(&mode, hz, &recorders)?);
         }
         let mut gains = Vec::new();
         for percent in self.faster.iter().filter(|_| has(Table::Gains)) {
-            tell(&format!("a function that is {percent} % faster"));
+            say(&format!("a function that is {percent} % faster"));
             gains.push(gain::gain(&bench, *percent, &recorders)?);
         }
         let mut noticed = Vec::new();
         for hz in hz_of(Table::Noticed) {
-            tell(&format!("threads that wake up {hz} times a second"));
+            say(&format!("threads that wake up {hz} times a second"));
             noticed.extend(bench.noticed(*hz)?);
         }
         Ok(Accuracy {

@@ -175,13 +175,13 @@ pub(crate) struct Real {
 impl Bench for Options {
     type Figures = Proofs;
 
-    fn run(&self, tell: Say<'_>) -> Result<Proofs, Error> {
+    fn run(&self, say: Say<'_>) -> Result<Proofs, Error> {
         if self.real > 0 {
             self.setup.require(&[real::PROGRAM])?;
         }
         let mut settings = Vec::new();
         for stay in self.clusters.iter().map(|&stay| f64::from(stay.max(1))) {
-            tell(&format!("clusters of {stay} samples"));
+            say(&format!("clusters of {stay} samples"));
             settings.push(Setting {
                 stay,
                 false_calls: proofs::false_calls(self, stay, 1)?,
@@ -193,7 +193,7 @@ impl Bench for Options {
         }
         let real = match self.real {
             0 => None,
-            recordings => Some(real::real(recordings, &self.setup, tell)?),
+            recordings => Some(real::real(recordings, &self.setup, say)?),
         };
         let Options { samples, power_samples, .. } = *self;
         Ok(Proofs { samples, power_samples, settings, real })

@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn options_of_comparisons_stand_under_headings() {
+    fn options_of_comparisons_are_listed_under_headings() {
         for (command, text) in helps() {
             let own = command.get_arguments();
             let own = own.filter(|it| !["help", "version"].contains(&it.get_id().as_str()));

@@ -272,14 +272,14 @@ pub(crate) fn compare_recording(path: &Path) -> Result<Found, Error> {
             pairs::Entry::Pair(pair) => {
                 let Some((framehop, offline)) = memory.unwind(pair) else { continue };
                 found.samples += 1;
-                found.framehop.add(&pair.told, &framehop);
-                found.offline.add(&pair.told, &offline);
-                if offline.is_complete && offline.frames == pair.told {
+                found.framehop.add(&pair.frames, &framehop);
+                found.offline.add(&pair.frames, &offline);
+                if offline.is_complete && offline.frames == pair.frames {
                     known.insert(pair.pid);
                 }
                 if known.contains(&pair.pid) {
-                    found.known_framehop.add(&pair.told, &framehop);
-                    found.known_offline.add(&pair.told, &offline);
+                    found.known_framehop.add(&pair.frames, &framehop);
+                    found.known_offline.add(&pair.frames, &offline);
                 } else {
                     found.early += 1;
                 }

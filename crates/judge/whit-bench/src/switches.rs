@@ -247,7 +247,7 @@ fn one_round(
             load_cpu: figures.workload.cpu_s() / alone.result.cpu_s(),
             recorder_cpu_s: figures.recorder_cpu_s,
             size_bytes: recorded.size_bytes,
-            recorded: row.way.tells_content().then_some(content),
+            recorded: row.way.has_content().then_some(content),
         });
     }
     table.alone.push(alone);

@@ -158,14 +158,14 @@ mod tests {
 
     #[test]
     fn a_load_ends_with_the_test_that_fails() {
-        let (id, told) = std::sync::mpsc::channel();
+        let (id, receiver) = std::sync::mpsc::channel();
         let failed = std::thread::spawn(move || {
             let load = Load::start(Command::new("sleep").arg("1000"));
             id.send(load.id()).unwrap();
             panic!("a test fails");
         });
         assert!(failed.join().is_err());
-        let path = format!("/proc/{}", told.recv().unwrap());
+        let path = format!("/proc/{}", receiver.recv().unwrap());
         assert!(!std::path::Path::new(&path).exists(), "{path} runs on");
     }
 }

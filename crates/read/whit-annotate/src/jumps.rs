@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn crossing_arrows_can_be_told_apart() {
+    fn crossing_arrows_are_distinguished() {
         assert_eq!(drawn(4, &[(0, 2), (1, 3)]), ["  ┌──", "┌─┼──", "│ └─>", "└───>"]);
         let jumps = Jumps::new(4, [(0, 2), (1, 3)]);
         let mut above = String::new();

@@ -258,7 +258,7 @@ fn an_export_that_was_killed_between_names_is_completed() {
 }
 
 #[test]
-fn the_folder_of_a_killed_export_goes_and_that_of_a_running_one_stays() {
+fn the_folder_of_a_killed_export_is_removed_and_that_of_a_running_one_stays() {
     let folder = tempfile::tempdir().expect("a folder");
     let writing = folder.path().join("_writing");
     let (dead, alive) = (writing.join("dead"), writing.join("alive"));
@@ -420,7 +420,7 @@ fn write_anew(path: &Path, metadata: &[(&str, &str)], without: Option<&str>) {
 
 /// As programs write that compress otherwise.
 #[test]
-fn another_compression_is_told() {
+fn another_compression_is_reported() {
     let folder = tempfile::tempdir().expect("a folder");
     add(folder.path(), &golden("losses"));
     let path = file(folder.path(), "cpu");
@@ -434,7 +434,7 @@ fn another_compression_is_told() {
 }
 
 #[test]
-fn a_column_of_another_type_is_told() {
+fn a_column_of_another_type_is_reported() {
     let folder = tempfile::tempdir().expect("a folder");
     add(folder.path(), &golden("losses"));
     let path = file(folder.path(), "process");
@@ -461,14 +461,14 @@ fn a_damaged_file_gives_an_error_or_rows_and_no_panic() {
     add(folder.path(), &golden("perf-fp"));
     let path = file(folder.path(), "sample");
     let whole = std::fs::read(&path).expect("a file");
-    let mut told = 0;
+    let mut reported = 0;
     for at in 0..whole.len() {
         let mut bytes = whole.clone();
         bytes[at] ^= 0x55;
         std::fs::write(&path, &bytes).expect("a file");
-        told += usize::from(all_of(&open(folder.path()), "sample").is_err());
+        reported += usize::from(all_of(&open(folder.path()), "sample").is_err());
     }
-    assert!(told > whole.len() / 10, "{told} of {}", whole.len());
+    assert!(reported > whole.len() / 10, "{reported} of {}", whole.len());
 }
 
 /// Programs print nothing about panics of the library, and say the error.
@@ -484,18 +484,18 @@ fn panics_of_the_library_are_known_as_caught() {
         true => drop(counter.fetch_add(1, Ordering::Relaxed)),
         false => say(info),
     }));
-    let mut told = 0;
+    let mut reported = 0;
     for at in 0..whole.len() {
         let mut bytes = whole.clone();
         bytes[at] ^= 0x55;
         std::fs::write(&path, &bytes).expect("a file");
         let error = all_of(&open(folder.path()), "cpu").err();
-        told += usize::from(error.is_some_and(|error| error.contains("contradict themselves")));
+        reported += usize::from(error.is_some_and(|error| error.contains("contradict themselves")));
     }
     drop(std::panic::take_hook());
-    assert!(told > 0, "no damage made the library panic");
+    assert!(reported > 0, "no damage made the library panic");
     // Other tests of this program may read damaged files at the same time.
-    assert!(known.load(Ordering::Relaxed) >= told, "{known:?} of {told}");
+    assert!(known.load(Ordering::Relaxed) >= reported, "{known:?} of {reported}");
     assert!(!panics_are_caught());
 }
 
@@ -577,7 +577,7 @@ fn constraints_leave_files_unopened() {
 
 /// The clock of the host is an hour ahead of the one that exports.
 #[test]
-fn a_clock_that_is_ahead_is_told() {
+fn a_clock_that_is_ahead_is_reported() {
     let golden = Golden::all().into_iter().find(|golden| end_of(golden).is_some());
     let golden = golden.expect("a golden recording with a time of day");
     let end = end_of(&golden).expect("a time of day");

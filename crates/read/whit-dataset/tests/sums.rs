@@ -149,7 +149,7 @@ fn datasets_have_the_sums_of_their_samples() {
 }
 
 #[test]
-fn several_recordings_are_told_apart() {
+fn several_recordings_are_distinguished() {
     let goldens = all();
     let parts: Vec<&Golden> = goldens.iter().take(4).collect();
     let database = database(&parts, 2);

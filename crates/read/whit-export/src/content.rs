@@ -118,11 +118,11 @@ impl<'a> Content<'a> {
     /// The event that a format with room for one shows: the one over which CPU time is distributed, else the one with
     /// the most samples.
     pub(crate) fn main_event(&self) -> Option<EventId> {
-        let told = self.switches.and_then(|switches| switches.sources.samples);
+        let chosen = self.switches.and_then(|switches| switches.sources.samples);
         let samples = |event: &EventId| self.profile.events[event.index()].samples;
-        let told = told.filter(|event| samples(event) > 0);
+        let chosen = chosen.filter(|event| samples(event) > 0);
         let most = || self.sampled_events().into_iter().rev().max_by_key(samples);
-        told.or_else(most)
+        chosen.or_else(most)
     }
 
     pub(crate) fn event_name(&self, event: EventId) -> &'a str {
@@ -139,7 +139,7 @@ impl<'a> Content<'a> {
     }
 
     /// True where each sample is a context switch that a wait of the time line begins with.
-    pub(crate) fn is_told_by_waits(&self, event: EventId) -> bool {
+    pub(crate) fn is_shown_by_waits(&self, event: EventId) -> bool {
         let is_whole = self.switches.is_some_and(|s| s.timeline.grain_ns == 0);
         let is_switch = self.attrs.get(event.index()).is_some_and(|attr| {
             attr.pmu_type == pmu_type::SOFTWARE && attr.config == CONTEXT_SWITCHES

@@ -35,7 +35,7 @@ struct Blocks<'s> {
 }
 
 /// The output has an error, which ends the threads.
-fn nobody_takes() -> io::Error {
+fn no_receiver() -> io::Error {
     io::ErrorKind::BrokenPipe.into()
 }
 
@@ -56,10 +56,10 @@ impl Spare {
 impl Blocks<'_> {
     fn hand_over(&mut self) -> io::Result<()> {
         let full = std::mem::replace(&mut self.block, self.spare.block());
-        self.pieces.send(Piece::Block(full)).map_err(|_| nobody_takes())
+        self.pieces.send(Piece::Block(full)).map_err(|_| no_receiver())
     }
 
-    /// Ends a part. False where nobody takes another.
+    /// Ends a part. False where no receiver takes another.
     fn end(&mut self, written: Result<(), ExportError>) -> bool {
         let has_rest = written.is_ok() && !self.block.is_empty();
         let written = if has_rest { self.hand_over().map_err(Into::into) } else { written };
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_stand_in_order_on_any_number_of_threads() {
+    fn parts_are_in_order_on_any_number_of_threads() {
         let parts: Vec<usize> = (0..12).collect();
         let mut one = Vec::new();
         write_parts(1, &parts, text, &mut one).unwrap();

@@ -17,8 +17,8 @@ use whit_profile::model::{CgroupId, CommId, EventId, NodeId, ThreadId};
 const SWITCH_VALUES: [(&str, &str); 3] =
     [("cpu", "nanoseconds"), ("wait", "nanoseconds"), ("switches", "count")];
 
-/// Names of these values beside an event that is called `cpu`.
-const SWITCH_NAMES_BESIDE_CPU: [&str; 3] = ["running", "wait", "switches"];
+/// Names of these values where an event is called `cpu`.
+const SWITCH_NAMES_WITH_CPU: [&str; 3] = ["running", "wait", "switches"];
 
 /// Writes the profile. That of a window, for a receiver that has many, has names that are words in selectors there, and
 /// no threads and processes by number: each number would be a series.
@@ -118,7 +118,7 @@ impl<W: Write> File<'_, '_, W> {
         }
         if content.switches.is_some() {
             for (at, (kind, unit)) in SWITCH_VALUES.into_iter().enumerate() {
-                let kind = self.delivery.map_or(kind, |_| SWITCH_NAMES_BESIDE_CPU[at]);
+                let kind = self.delivery.map_or(kind, |_| SWITCH_NAMES_WITH_CPU[at]);
                 part.sample_type.push(self.value_type(kind, unit));
             }
         }

@@ -320,7 +320,7 @@ fn losses(profile: &Profile) -> Losses {
 /// Fields with a line of their own, and others that are not zero.
 fn page_ledger(ledger: &Ledger) -> PageLedger<'_> {
     let mut lines = Vec::new();
-    for group in GROUPS.iter().filter(|group| group.is_told(ledger)) {
+    for group in GROUPS.iter().filter(|group| group.is_reported(ledger)) {
         // Those that are measured have a sentence each, which the page makes.
         for field in group.fields.iter().filter(|_| group.measurement(ledger).is_none()) {
             let value = field.value(ledger);

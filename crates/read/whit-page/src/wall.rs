@@ -122,9 +122,9 @@ struct Wall {
 impl Wall {
     fn new(mut profile: Profile, classes: NodeClasses) -> Wall {
         let event = EventId(profile.events.len() as u32);
-        let tells_times = profile.singles.as_ref().is_none_or(|all| all.slice_ns.is_some());
+        let has_times = profile.singles.as_ref().is_none_or(|all| all.slice_ns.is_some());
         let mut facets = FxHashMap::default();
-        for row in profile.rows.iter().filter(|_| !tells_times) {
+        for row in profile.rows.iter().filter(|_| !has_times) {
             facets.entry(row.thread).or_insert(row.facets);
         }
         profile.events.push(EventInfo { name: EVENT.into(), ..EventInfo::default() });

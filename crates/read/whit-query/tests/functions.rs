@@ -109,7 +109,7 @@ fn sides_are_tables_and_may_lack_numbers_and_keys() {
 }
 
 #[test]
-fn wrong_arguments_are_told() {
+fn wrong_arguments_are_reported() {
     let session = session(&golden("losses"));
     for (arguments, said) in [
         ("'SELECT 1 AS ts'", "takes two statements"),
@@ -195,7 +195,7 @@ fn a_call_tree_of_any_statement_has_its_sum_at_the_roots() {
 }
 
 #[test]
-fn a_call_site_that_is_not_there_is_told() {
+fn a_missing_call_site_is_reported() {
     let sql = "SELECT * FROM summary_tree('SELECT 12345678 AS callsite_id, 1 AS weight')";
     let error = ask(&session(&golden("losses")), sql).expect_err("no call site").to_string();
     assert!(error.contains("there is no call site 12345678"), "{error}");

@@ -160,7 +160,7 @@ fn sums_of_a_range_are_those_of_its_samples() {
 }
 
 #[test]
-fn arguments_that_are_no_arguments_are_told() {
+fn conditions_that_are_no_arguments_are_reported() {
     let session = session(&[&Golden::all()[0]], 1);
     for wrong in ["from_ts > 5", "to_ts BETWEEN 1 AND 2", "from_ts IN (1, 2)"] {
         let sql = format!("SELECT SUM(weight) FROM sample_sum WHERE {wrong}");
@@ -246,9 +246,14 @@ fn constraints_of_the_reader_leave_the_wanted_rows() {
                         &format!("SELECT COUNT(*) FROM {table} WHERE {column} = {value}"),
                     )
                 };
-                let told = count(column);
-                assert!(told > 0, "{}: {table}.{column} = {value}", golden.name);
-                assert_eq!(told, count(&format!("+{column}")), "{}: {table}.{column}", golden.name);
+                let stated = count(column);
+                assert!(stated > 0, "{}: {table}.{column} = {value}", golden.name);
+                assert_eq!(
+                    stated,
+                    count(&format!("+{column}")),
+                    "{}: {table}.{column}",
+                    golden.name
+                );
             }
             let none = format!(
                 "SELECT COUNT(*) FROM {table} WHERE {column} IN (-1, 1099511627776, 4294967295)"
@@ -283,7 +288,7 @@ fn rows_do_not_depend_on_the_number_of_threads() {
 }
 
 #[test]
-fn recordings_are_told_apart_and_added_up() {
+fn recordings_are_distinguished_and_added_up() {
     let goldens = Golden::all();
     let of = |name: &str| goldens.iter().find(|golden| golden.name == name).expect("a golden");
     let parts = [of("perf-fp"), of("losses"), of("perf-fp")];
@@ -334,12 +339,12 @@ fn ends_of_unwinding_are_those_of_the_profile() {
     for (golden, profile) in all() {
         let session = session(&[&golden], 2);
         let mut ends = rows(&session, "SELECT reason, samples FROM unwind_end");
-        let told = profile.stats.unwind_stops.iter();
-        let mut told: Vec<_> =
-            told.map(|(reason, samples)| format!("{reason},{samples}")).collect();
+        let stops = profile.stats.unwind_stops.iter();
+        let mut stops: Vec<_> =
+            stops.map(|(reason, samples)| format!("{reason},{samples}")).collect();
         ends.sort();
-        told.sort();
-        assert_eq!(ends, told, "{}", golden.name);
+        stops.sort();
+        assert_eq!(ends, stops, "{}", golden.name);
         seen += ends.len();
     }
     assert!(seen > 0);

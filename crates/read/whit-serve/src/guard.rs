@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn origins_are_told_apart() {
+    fn origins_are_distinguished() {
         let host = "127.0.0.1:80";
         assert_eq!(asker(None, host), Asker::Own);
         assert_eq!(asker(Some("http://127.0.0.1:80"), host), Asker::Own);

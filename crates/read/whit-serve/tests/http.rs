@@ -226,9 +226,9 @@ fn slow_clients_end_and_do_not_hold_up_others() {
         let mut slow = TcpStream::connect(address).unwrap();
         slow.write_all(b"GET / HT").unwrap();
         assert_eq!(status(&get(address, &format!("/{token}/"), "")), "200");
-        let mut told = String::new();
-        slow.read_to_string(&mut told).unwrap();
-        assert_eq!(status(&told), "408");
+        let mut answer = String::new();
+        slow.read_to_string(&mut answer).unwrap();
+        assert_eq!(status(&answer), "408");
         // A byte now and then does not prolong it.
         let mut slower = TcpStream::connect(address).unwrap();
         wait_until("the connection ends", || slower.write_all(b"G").is_err());

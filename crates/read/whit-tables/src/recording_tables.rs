@@ -77,7 +77,7 @@ impl Numbered for UnwindEnd {
 fn figures(source: &TableSource) -> Vec<Figure> {
     let Some(ledger) = source.recording().features.ledger() else { return Vec::new() };
     let mut figures = Vec::new();
-    for group in GROUPS.iter().filter(|group| group.is_told(&ledger)) {
+    for group in GROUPS.iter().filter(|group| group.is_reported(&ledger)) {
         for field in group.fields {
             let prefix = group.member.map_or(String::new(), |member| format!("{member}."));
             let (key, unit) = (format!("{prefix}{}", field.name), field.unit.name());

@@ -97,8 +97,8 @@ fn read(
         held.lock().unwrap_or_else(PoisonError::into_inner).take_more(bytes)
     };
     let has_room = |bytes| held.is_none_or(|held| lock(held, bytes));
-    let goes_on = || interest.strong_count() > 0;
-    match opened.source.sample_sums(wanted, &has_room, &goes_on) {
+    let continues = || interest.strong_count() > 0;
+    match opened.source.sample_sums(wanted, &has_room, &continues) {
         Ok(sums) => {
             outlet.send(sums);
             Ok(())

@@ -97,13 +97,13 @@ impl FlameView {
         self.top = self.top.clamp(lowest, depth.max(lowest));
     }
 
-    /// The frame beside the chosen one, at the same depth, of those on the screen.
+    /// The frame next to the chosen one, at the same depth, of those on the screen.
     fn sibling(&self, step: isize, width: u16) -> Option<u32> {
         let depth = self.frame(self.chosen)?.depth;
-        let mut beside = self.bars_from(depth, width, 1);
-        beside.sort_by_key(|bar| bar.x);
-        let at = beside.iter().position(|bar| bar.frame == self.chosen)?;
-        beside.get(at.checked_add_signed(step)?).map(|bar| bar.frame)
+        let mut bars = self.bars_from(depth, width, 1);
+        bars.sort_by_key(|bar| bar.x);
+        let at = bars.iter().position(|bar| bar.frame == self.chosen)?;
+        bars.get(at.checked_add_signed(step)?).map(|bar| bar.frame)
     }
 
     fn leaf(&self) -> u32 {

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_stand_below_their_callers_and_behind_their_heavier_siblings() {
+    fn frames_are_below_their_callers_and_behind_their_heavier_siblings() {
         let profile = sampled();
         let group = &groups(&profile, Grouping::Apart)[0];
         let flame = Flame::new(&profile, group, &HistsOptions::default(), 0.0);

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_with_an_empty_name_goes_by_its_number() {
+    fn a_thread_with_an_empty_name_is_named_by_its_number() {
         let mut builder = Builder::default();
         let event = builder.event("cycles");
         builder.sample(event, Who { comm: "", tid: 8, ..MAIN }, &[at("main", "/bin/a", 1)], 5);

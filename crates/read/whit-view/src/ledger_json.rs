@@ -53,7 +53,7 @@ impl Serialize for LedgerJson<'_> {
             match group.member {
                 None => members.write(&mut map)?,
                 Some(member) => {
-                    map.serialize_entry(member, &group.is_told(ledger).then_some(members))?;
+                    map.serialize_entry(member, &group.is_reported(ledger).then_some(members))?;
                 }
             }
         }
@@ -140,7 +140,7 @@ mod schemas {
                 match group.member {
                     None => members.extend(own),
                     Some(name) => {
-                        let kind = match group.is_told(&Ledger::default()) {
+                        let kind = match group.is_reported(&Ledger::default()) {
                             true => json!("object"),
                             false => json!(["object", "null"]),
                         };

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_stand_in_the_stretch_of_their_time() {
+    fn samples_are_in_the_stretch_of_their_time() {
         let strip = Strip::new(&sampled(), EventId(0), 4).unwrap();
         let weights: Vec<_> = strip.stretches.iter().map(|it| it.weights.clone()).collect();
         assert_eq!(weights, [[10, 0, 0], [0, 0, 0], [0, 7, 0], [0, 3, 0]]);

@@ -187,8 +187,8 @@ impl AnnotateArgs {
         let annotated = Annotated { profile: &profile, weights: &weights, functions: &functions };
         let mut sources = Sources::new(self.source_place());
         self.print(&annotated, wanted.event, &finder, &mut sources)?;
-        self.tell_missing(&sources);
-        self.tell_problems(&annotated).map(Some)
+        self.warn_of_missing(&sources);
+        self.check_code(&annotated).map(Some)
     }
 
     /// False for a name that only a program's function can have, and for chosen binaries that are none of the kernel's.
@@ -348,7 +348,7 @@ impl AnnotateArgs {
     }
 
     /// Says once which source files are not at hand.
-    fn tell_missing(&self, sources: &Sources) {
+    fn warn_of_missing(&self, sources: &Sources) {
         let missing = sources.missing();
         if missing.len() == 0 || self.quiet {
             return;
@@ -367,7 +367,7 @@ impl AnnotateArgs {
     }
 
     /// Says which functions have no code. That is a failure where no function has.
-    fn tell_problems(&self, annotated: &Annotated<'_>) -> Result<u8> {
+    fn check_code(&self, annotated: &Annotated<'_>) -> Result<u8> {
         let functions = annotated.functions;
         if functions.iter().any(|function| function.code.is_ok()) {
             return Ok(0);

@@ -216,7 +216,7 @@ struct Display<'a> {
     /// Bytes of the files before the present one.
     before: u64,
     last: u64,
-    is_told: bool,
+    is_announced: bool,
     servers: String,
 }
 
@@ -232,13 +232,13 @@ impl Display<'_> {
             bar
         });
         let servers = urls.split_whitespace().map(shown_url).collect::<Vec<_>>().join(", ");
-        Display { wanted, bar, before: 0, last: 0, is_told: false, servers }
+        Display { wanted, bar, before: 0, last: 0, is_announced: false, servers }
     }
 
     fn show(&mut self, answer: &Answer) {
         let News::Progress { done_bytes, .. } = answer.news else { return };
-        if !self.is_told && self.bar.is_none() {
-            self.is_told = true;
+        if !self.is_announced && self.bar.is_none() {
+            self.is_announced = true;
             message::note(format_args!("fetching debug information from {}", self.servers));
         }
         if done_bytes < self.last {

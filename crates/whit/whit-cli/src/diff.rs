@@ -122,7 +122,7 @@ impl DiffArgs {
         if let Some(path) = &args.html {
             page::write_comparison([before.1, after.1], &diff, &options.filters, path)?;
             if !args.json {
-                page::tell(path)?;
+                page::say_place(path)?;
                 return Ok(args.judge(&diff));
             }
         }

@@ -50,7 +50,7 @@ pub struct Loaded {
 }
 
 /// Says where a page is, in a form that a browser takes from another folder as well.
-pub(crate) fn tell(path: &Path) -> Result<()> {
+pub(crate) fn say_place(path: &Path) -> Result<()> {
     let shown = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     Ok(output::line(format_args!("the page is {}: open it in a browser", shown.display()))?)
 }
@@ -88,8 +88,8 @@ pub fn load_parts(
             SwitchOptions { max_worst: 0, max_spans: MAX_SPANS, ..SwitchOptions::default() };
         let loaded = switches::load_with_code(recording, options, wanted, update);
         return loaded.map(|(profile, switches, code)| {
-            let tells = switches.sources.tells_switches();
-            Loaded { profile, switches: tells.then_some(switches), code: Some(code) }
+            let has_switches = switches.sources.tells_switches();
+            Loaded { profile, switches: has_switches.then_some(switches), code: Some(code) }
         });
     }
     let loaded = whit_profile::load_with_code(recording, options, update);

@@ -465,9 +465,9 @@ impl Listener for Notices<'_> {
 impl RecordArgs {
     fn print(&self, notice: &Notice) {
         // On a terminal there is someone to press the keys.
-        let is_for_nobody = matches!(notice, Notice::Recording) && !io::stderr().is_terminal();
+        let has_no_reader = matches!(notice, Notice::Recording) && !io::stderr().is_terminal();
         match notice.level() {
-            _ if is_for_nobody => {}
+            _ if has_no_reader => {}
             Level::Verbose if self.verbose == 0 || self.quiet => {}
             Level::Warning if self.quiet => {}
             Level::Answer if self.quiet => {}

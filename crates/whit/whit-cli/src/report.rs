@@ -191,7 +191,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<u8> {
     if let Some(path) = &args.html {
         page::write(&loaded, &HtmlOptions::default(), path)?;
         if !args.wants_text() {
-            page::tell(path)?;
+            page::say_place(path)?;
             return Ok(0);
         }
     }
@@ -481,7 +481,7 @@ impl ReportArgs {
             quiet: self.quiet,
             colour: self.terminal.colour(),
             width: self.width.columns().filter(|_| self.is_cut()),
-            tells_left_out: io::stdout().is_terminal() && self.is_cut(),
+            counts_left_out: io::stdout().is_terminal() && self.is_cut(),
             is_live: false,
         }
     }

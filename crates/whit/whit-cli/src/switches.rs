@@ -137,7 +137,7 @@ pub(crate) fn run(args: &SwitchesArgs) -> Result<u8> {
         page::write(&loaded, &page, path)?;
         (profile, switches) = (loaded.profile, loaded.switches.unwrap_or_default());
         if !args.json && !args.wants_text() {
-            page::tell(path)?;
+            page::say_place(path)?;
             return Ok(0);
         }
     }

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reduction_is_told_in_one_line() {
+    fn a_reduction_is_stated_in_one_line() {
         let text = history().reduction().unwrap().to_string();
         assert_eq!(
             text,

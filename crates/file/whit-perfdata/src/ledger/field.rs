@@ -80,8 +80,8 @@ pub struct Measurement {
 }
 
 impl Group {
-    /// Whether there is anything to tell.
-    pub fn is_told(&self, ledger: &Ledger) -> bool {
+    /// Whether the ledger has figures for the group, or the group is always shown.
+    pub fn is_reported(&self, ledger: &Ledger) -> bool {
         let words = |field: &Field<Ledger>| {
             (0..field.numbers.len()).any(|index| (field.word)(ledger, index) > 0)
         };

@@ -116,7 +116,7 @@ fn round_trip_and_older_shorter_versions() {
 }
 
 #[test]
-fn a_recording_of_before_says_that_it_does_not_tell() {
+fn an_older_recording_says_that_it_lacks_figures() {
     let words = [7; OLD_FIELDS];
     let old =
         Ledger::from_bytes(&section(&words, &[vec![9; OLD_READER_FIELDS]], OLD_READER_FIELDS))
@@ -127,7 +127,7 @@ fn a_recording_of_before_says_that_it_does_not_tell() {
 }
 
 #[test]
-fn the_cost_of_recording_is_told_apart_from_that_of_setting_up() {
+fn the_cost_of_recording_is_separate_from_that_of_setting_up() {
     let ledger = Ledger {
         wall_ns: 3_410,
         setup_ns: 2_400,
@@ -149,7 +149,7 @@ fn the_cost_of_recording_is_told_apart_from_that_of_setting_up() {
 }
 
 #[test]
-fn kernel_side_fields_stand_where_the_format_says() {
+fn kernel_side_fields_are_where_the_format_says() {
     let ledger = Ledger {
         pmi: PmiLedger {
             measurement: PmiMeasurement::AllHandlers,
@@ -240,14 +240,14 @@ fn field<'a>(group: &'a Group, name: &str) -> &'a Field<Ledger> {
 #[test]
 fn a_group_of_zeros_is_left_out_only_where_nothing_of_the_kind_was_done() {
     let none = Ledger::default();
-    let told = |ledger: &Ledger| {
-        let told = GROUPS.iter().filter(|group| group.is_told(ledger));
-        told.map(|group| group.title).collect::<Vec<_>>()
+    let titles = |ledger: &Ledger| {
+        let reported = GROUPS.iter().filter(|group| group.is_reported(ledger));
+        reported.map(|group| group.title).collect::<Vec<_>>()
     };
     let stacks = "Stacks unwound in the kernel";
     let without: Vec<_> =
         GROUPS.iter().map(|group| group.title).filter(|title| *title != stacks).collect();
-    assert_eq!(told(&none), without);
+    assert_eq!(titles(&none), without);
     for change in [
         |stacks: &mut StackLedger| stacks.walks = 1,
         |stacks: &mut StackLedger| stacks.build_ns = 2,
@@ -255,7 +255,7 @@ fn a_group_of_zeros_is_left_out_only_where_nothing_of_the_kind_was_done() {
     ] {
         let mut ledger = none.clone();
         change(&mut ledger.stacks);
-        assert_eq!(told(&ledger).last(), Some(&stacks));
+        assert_eq!(titles(&ledger).last(), Some(&stacks));
     }
 }
 

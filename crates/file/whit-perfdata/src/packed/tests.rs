@@ -33,7 +33,7 @@ fn records(bytes: &[u8]) -> Vec<(u32, usize)> {
 }
 
 #[derive(Clone, Debug)]
-enum Told {
+enum Step {
     Stack(Vec<u64>),
     /// The numbers are indices of stacks that were defined before.
     Switch(Switch, usize, usize),
@@ -64,13 +64,13 @@ fn switch() -> impl Strategy<Value = Switch> {
     )
 }
 
-fn told() -> impl Strategy<Value = Told> {
+fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        1 => proptest::collection::vec(any::<u64>(), 0..CHAIN_WORDS_MAX).prop_map(Told::Stack),
-        9 => (switch(), any::<usize>(), any::<usize>()).prop_map(|(s, k, u)| Told::Switch(s, k, u)),
-        1 => (thread(), any::<u64>()).prop_map(|(thread, time)| Told::Came(thread, time)),
-        1 => (1usize..20).prop_map(Told::Other),
-        1 => Just(Told::Close),
+        1 => proptest::collection::vec(any::<u64>(), 0..CHAIN_WORDS_MAX).prop_map(Step::Stack),
+        9 => (switch(), any::<usize>(), any::<usize>()).prop_map(|(s, k, u)| Step::Switch(s, k, u)),
+        1 => (thread(), any::<u64>()).prop_map(|(thread, time)| Step::Came(thread, time)),
+        1 => (1usize..20).prop_map(Step::Other),
+        1 => Just(Step::Close),
     ]
 }
 
@@ -78,7 +78,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
     fn packed_switches_are_unpacked_as_perf_writes_them(
-        told in proptest::collection::vec(told(), 0..400),
+        steps in proptest::collection::vec(step(), 0..400),
         has_cpu: bool,
         is_cpu_wide: bool,
         cut in any::<prop::sample::Index>(),
@@ -87,29 +87,29 @@ proptest! {
         let (mut packer, ordinary) = (Packer::new(origin), Ordinary::new(origin));
         let (mut out, mut wanted, mut stacks) = (Vec::new(), Vec::new(), vec![(0, Vec::new())]);
         let (mut blocks, mut counted) = (vec![0], (0, 0));
-        for told in told {
-            match told {
-                Told::Stack(addresses) => {
+        for step in steps {
+            match step {
+                Step::Stack(addresses) => {
                     let chain = chain(&addresses);
                     stacks.push((packer.define(&chain), chain));
                 }
-                Told::Switch(switch, kernel, user) => {
+                Step::Switch(switch, kernel, user) => {
                     packer.finish_if_full(&mut out);
                     let (kernel, user) = (&stacks[kernel % stacks.len()], &stacks[user % stacks.len()]);
                     packer.switch(&switch, kernel.0, user.0);
                     ordinary.switch(&switch, &kernel.1, &user.1, &mut wanted);
                 }
-                Told::Came(thread, time) => {
+                Step::Came(thread, time) => {
                     packer.came(thread, time);
                     ordinary.came(thread, time, &mut wanted);
                 }
-                Told::Other(words) => {
+                Step::Other(words) => {
                     packer.finish(&mut out);
                     for out in [&mut out, &mut wanted] {
                         push_record(out, record_type::COMM, 0, &vec![7; words * 8]);
                     }
                 }
-                Told::Close => {
+                Step::Close => {
                     packer.finish(&mut out);
                     blocks.push(out.len());
                 }

@@ -252,25 +252,25 @@ impl StreamReader {
 
     fn next_of_run(&mut self, mut run: Box<Run>, out: &mut Vec<u8>) -> Option<BlockInfo> {
         let mut filling = Filling::new(out);
-        let mut goes_on = true;
-        while goes_on && filling.len() < BLOCK_SIZE_BYTES {
+        let mut continues = true;
+        while continues && filling.len() < BLOCK_SIZE_BYTES {
             match run.step(&mut self.source, self.position, &mut filling) {
                 Ok(Step::Further) => {}
                 Ok(Step::Payload(header)) => self.skip_payload(header),
-                Ok(Step::Clean) => goes_on = false,
+                Ok(Step::Clean) => continues = false,
                 Ok(Step::Hole) => {
                     self.truncate(self.source.offset(), run.partial_bytes() as u64);
-                    goes_on = false;
+                    continues = false;
                 }
                 Ok(Step::End(left)) => {
                     self.truncate(self.source.offset(), left);
                     self.source.seek(self.source.stream().end);
                     self.truncate(self.source.offset(), run.partial_bytes() as u64);
-                    goes_on = false;
+                    continues = false;
                 }
                 Err(error) => {
                     self.failure = Some(error);
-                    goes_on = false;
+                    continues = false;
                 }
             }
         }
@@ -280,7 +280,7 @@ impl StreamReader {
         self.consumed_offset = self.source.offset();
         let info = BlockInfo { position: self.position, start: run.start(), range: None };
         self.position += len as u64;
-        self.run = Some(run).filter(|_| goes_on);
+        self.run = Some(run).filter(|_| continues);
         (len > 0).then_some(info)
     }
 

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn no_objects_and_no_rights_are_told_apart() {
+    fn no_objects_and_no_rights_are_distinguished() {
         assert_eq!(read(b"\n").unwrap().len(), 0);
         assert!(read(br#"{"error":"Operation not permitted"}"#).is_none());
     }

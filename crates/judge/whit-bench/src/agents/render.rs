@@ -14,7 +14,7 @@ const COLUMNS: [Column<Run>; 9] = [
     ("samples", |run| Some(run.samples?.all as f64), whole),
     ("of expected %", of_expected, median),
     ("whole stacks %", whole_stacks, median),
-    ("losses told", |run| Some(run.told_losses? as f64), |it| format!("{:.0}", it.max)),
+    ("losses told", |run| Some(run.reported_losses? as f64), |it| format!("{:.0}", it.max)),
 ];
 
 impl Figures for Comparison {

@@ -46,7 +46,8 @@ pub(crate) struct Run {
     /// Samples, where there is a profile that can be read.
     pub(crate) samples: Option<Samples>,
     /// Samples that the agent says it lost; `None` where it does not say.
-    pub(crate) told_losses: Option<u64>,
+    #[serde(rename = "told_losses")]
+    pub(crate) reported_losses: Option<u64>,
 }
 
 /// Samples of a profile.
@@ -121,7 +122,7 @@ pub(super) fn run(agent: Agent, load: Load, options: &Options) -> Result<Run, St
         resident_bytes: seen.resident_bytes,
         maps_bytes: seen.maps_bytes,
         samples: Some(judge(&stacks, load, seen.load_cpu_s * f64::from(options.frequency_hz))),
-        told_losses: agent.told_losses(&said, &stacks.comments),
+        reported_losses: agent.reported_losses(&said, &stacks.comments),
     })
 }
 

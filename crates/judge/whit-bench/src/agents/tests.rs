@@ -75,7 +75,7 @@ fn profiles_of_whit_say_what_was_lost() {
         let all: u64 = stacks.stacks.iter().map(|stack| stack.samples).sum();
         // The first one of several events.
         assert_eq!(all, profile.events[0].samples);
-        Agent::WhitWatch.told_losses("", &stacks.comments)
+        Agent::WhitWatch.reported_losses("", &stacks.comments)
     };
     assert_eq!(lost_of("perf-fp"), Some(0));
     assert!(lost_of("losses").unwrap() > 0);
@@ -89,12 +89,12 @@ fn other_bytes_are_no_profile() {
 }
 
 #[test]
-fn losses_are_told_or_not() {
+fn losses_are_reported_or_unknown() {
     let log = "ERROR lost 12 samples on cpu 0\nINFO well\nERROR lost 30 samples on cpu 1\n";
-    assert_eq!(Agent::Lightswitch.told_losses(log, &[]), Some(42));
-    assert_eq!(Agent::Lightswitch.told_losses("", &[]), Some(0));
-    assert_eq!(Agent::ProfileBee.told_losses(log, &[]), None);
-    assert_eq!(Agent::WhitRecord.told_losses(log, &[]), None);
+    assert_eq!(Agent::Lightswitch.reported_losses(log, &[]), Some(42));
+    assert_eq!(Agent::Lightswitch.reported_losses("", &[]), Some(0));
+    assert_eq!(Agent::ProfileBee.reported_losses(log, &[]), None);
+    assert_eq!(Agent::WhitRecord.reported_losses(log, &[]), None);
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn one_run() -> Run {
         resident_bytes: 30 << 20,
         maps_bytes: Some(10 << 20),
         samples: Some(Samples { all: 500, of_load: 400, expected: 800.0, complete: Some(300) }),
-        told_losses: Some(0),
+        reported_losses: Some(0),
     }
 }
 
@@ -200,7 +200,7 @@ fn tables_have_figures_or_the_reason_why_not() {
         runs,
         refused: refused.map(str::to_owned),
     };
-    let silent = Run { told_losses: None, samples: None, bpf_percent: None, ..one_run() };
+    let silent = Run { reported_losses: None, samples: None, bpf_percent: None, ..one_run() };
     let mut comparison = Comparison {
         versions: vec![(Agent::WhitWatch, "whit 1".to_owned())],
         missing: vec![(Agent::OpenTelemetry, "there is none".to_owned())],

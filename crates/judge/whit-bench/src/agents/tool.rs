@@ -179,7 +179,7 @@ impl Agent {
     }
 
     /// Whether it says how many samples it lost, and how many it lost then.
-    pub(super) fn told_losses(self, log: &str, comments: &[String]) -> Option<u64> {
+    pub(super) fn reported_losses(self, log: &str, comments: &[String]) -> Option<u64> {
         match self {
             Agent::WhitWatch | Agent::WhitRecord => whits_losses(comments),
             Agent::Lightswitch => Some(sum_behind(log, "lost ", " samples on cpu")),

@@ -36,7 +36,7 @@ impl Switched {
     }
 
     /// Waits until the command has been carried out.
-    fn tell(&mut self, command: &str) -> Result<(), Error> {
+    fn send(&mut self, command: &str) -> Result<(), Error> {
         let answered = |child: &mut Child| {
             writeln!(child.stdin.as_mut()?, "{command}").ok()?;
             let mut answer = [0; ACK.len()];
@@ -49,7 +49,7 @@ impl Switched {
     }
 
     fn end(mut self) -> Result<(), Error> {
-        self.tell("stop")?;
+        self.send("stop")?;
         self.child.wait().map(drop).map_err(error::file("wait for", "the recorder"))
     }
 }
@@ -78,16 +78,16 @@ pub(super) fn run(
     let mut times = Vec::new();
     for pair in 0..WARM_UP_PAIRS + options.pairs {
         say(&format!("{}: pair {} of {}", work.program, pair + 1, WARM_UP_PAIRS + options.pairs));
-        let mut beside = || {
-            recorder.tell("enable")?;
+        let mut recorded = || {
+            recorder.send("enable")?;
             let seconds = run()?;
-            recorder.tell("disable").map(|()| seconds)
+            recorder.send("disable").map(|()| seconds)
         };
         times.push(if pair % 2 == 0 {
             let alone = run()?;
-            (alone, beside()?)
+            (alone, recorded()?)
         } else {
-            let with = beside()?;
+            let with = recorded()?;
             (run()?, with)
         });
     }
@@ -104,7 +104,7 @@ fn paired(
     warm_up: &[(f64, f64)],
     measured: Option<Slowdown>,
 ) -> Paired {
-    let skipped_ms = warm_up.iter().map(|(_, beside)| beside * 1e3).sum::<f64>();
+    let skipped_ms = warm_up.iter().map(|(_, recorded)| recorded * 1e3).sum::<f64>();
     let (mut time_ms, mut sum, mut sum_ms) = (0.0, 0.0, 0.0);
     for cost in &history.costs {
         let length_ms = f64::from(cost.length_ms);

@@ -112,10 +112,10 @@ fn the_programs_own_time_has_a_verdict_of_its_own() {
 
 #[test]
 fn differences_that_vary_too_much_are_not_reported() {
-    let told =
+    let text_of =
         |bpf: &[f64]| page(None, &comparison(vec![table(6, &[9000.0, 10_000.0, 9500.0], bpf)]));
-    assert!(told(&[5300.0, 6500.0, 5900.0]).contains("at most 0.10: cannot be told"));
-    assert!(told(&[5900.0, 6900.0, 6400.0]).contains("at most 0.10: no"));
+    assert!(text_of(&[5300.0, 6500.0, 5900.0]).contains("at most 0.10: cannot be told"));
+    assert!(text_of(&[5900.0, 6900.0, 6400.0]).contains("at most 0.10: no"));
 }
 
 #[test]

@@ -47,7 +47,7 @@ pub(super) fn count(calls: &mut FalseCalls, diff: &Diff) {
     let mut judged = rows.flat_map(|row| [Some(row.own), row.total]).flatten();
     calls.pairs += 1;
     calls.tests += diff.events.iter().map(|event| event.tests).sum::<usize>();
-    calls.wrong += usize::from(judged.any(|it| it.verdict != Verdict::CannotTell));
+    calls.wrong += usize::from(judged.any(|it| it.verdict != Verdict::Undecided));
 }
 
 /// Compares runs of one program with each other.

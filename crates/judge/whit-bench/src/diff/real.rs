@@ -29,13 +29,13 @@ const LEAST_SHARE: f64 = 0.5;
 pub(super) fn real(
     recordings: usize,
     setup: &Setup,
-    tell: &mut dyn FnMut(&str),
+    say: &mut dyn FnMut(&str),
 ) -> Result<Real, Error> {
     let scratch = Scratch::new(&setup.directory)?;
     let path = scratch.path().join("real.data");
     let (mut runs, mut found, mut samples) = (Vec::new(), Vec::new(), Vec::new());
     for number in 1..=recordings {
-        tell(&format!("{PROGRAM}: recording {number} of {recordings}"));
+        say(&format!("{PROGRAM}: recording {number} of {recordings}"));
         record(setup, &path)?;
         let profile = profile(&path)?;
         samples.push(profile.events.iter().map(|event| event.samples).sum::<u64>());

@@ -188,7 +188,7 @@ impl PmiSink<MachineBus> for Sink {
     }
 }
 
-fn machine(scenario: &Scenario, skid: u32, beside: Option<CounterIndex>) -> Machine {
+fn machine(scenario: &Scenario, skid: u32, counting: Option<CounterIndex>) -> Machine {
     let parameters = SimulationParameters {
         skid,
         masked: MaskedPmi::Latch,
@@ -201,7 +201,7 @@ fn machine(scenario: &Scenario, skid: u32, beside: Option<CounterIndex>) -> Mach
     let Machine { bus, driver, .. } = &mut machine;
     // A counter that there is, and free: this cannot be refused.
     let _ = driver.start(bus, PMC0, Event::new(config));
-    if let Some(counter) = beside {
+    if let Some(counter) = counting {
         let _ = driver.start(bus, counter, Event::new(EventConfig::counting(CYCLES.into())));
     }
     if scenario.branches {
@@ -311,7 +311,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_published_counts_stand_in_the_table() {
+    fn the_published_counts_are_in_the_table() {
         let comparison = compare(20);
         let mut page = Page::default();
         show(&comparison, &mut page);

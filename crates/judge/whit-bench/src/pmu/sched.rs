@@ -199,10 +199,10 @@ fn row(way: Way, switches: u64) -> Row {
             driven.apply(&changes);
             continue;
         }
-        let goes = |moved: &Move| way == Way::Everything || moved.event.group != whole;
+        let is_moved = |moved: &Move| way == Way::Everything || moved.event.group != whole;
         let new = on_counters(&cpu, &model);
-        let stop = old.into_iter().filter(goes).collect();
-        let start = new.into_iter().filter(goes).collect();
+        let stop = old.into_iter().filter(is_moved).collect();
+        let start = new.into_iter().filter(is_moved).collect();
         // Between tasks of one cgroup nothing was ever done.
         if changes != Changes::default() {
             driven.apply(&Changes { stop, start });

@@ -166,7 +166,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_loss_that_one_run_does_not_tell_has_no_median() {
+    fn a_loss_that_one_run_does_not_report_has_no_median() {
         let mut silent = run(0.1, 5);
         if let Run::Measured(figures) = &mut silent {
             figures.recorded.paused_ns = None;

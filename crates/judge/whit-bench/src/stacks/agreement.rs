@@ -37,7 +37,8 @@ pub(crate) struct Difference {
     /// Frames on both sides.
     pub(crate) lengths: (usize, usize),
     /// The program's frame there, and the last one that was the same.
-    pub(crate) told: Option<u64>,
+    #[serde(rename = "told")]
+    pub(crate) program: Option<u64>,
     /// The offline unwinder's.
     pub(crate) other: Option<u64>,
     /// The frame before, which both have.
@@ -53,11 +54,11 @@ impl Agreement {
         if self.frames == 0 { 1.0 } else { self.equal as f64 / self.frames as f64 }
     }
 
-    pub(super) fn add(&mut self, told: &[u64], other: &Chain) {
+    pub(super) fn add(&mut self, program: &[u64], other: &Chain) {
         let frames = &other.frames[..other.frames.len().min(FRAMES_MAX)];
         let is_whole = other.is_complete && other.frames.len() <= FRAMES_MAX;
-        let equal = told.iter().zip(frames).take_while(|(a, b)| a == b).count();
-        let compared = if is_whole { told.len().max(frames.len()) } else { frames.len() };
+        let equal = program.iter().zip(frames).take_while(|(a, b)| a == b).count();
+        let compared = if is_whole { program.len().max(frames.len()) } else { frames.len() };
         self.frames += compared as u64;
         self.equal += equal as u64;
         self.equal_chains += u64::from(equal == compared);
@@ -65,10 +66,10 @@ impl Agreement {
         if equal < compared && self.differences.len() < DIFFERENCES_MAX {
             self.differences.push(Difference {
                 frame: equal,
-                lengths: (told.len(), frames.len()),
-                told: told.get(equal).copied(),
+                lengths: (program.len(), frames.len()),
+                program: program.get(equal).copied(),
                 other: frames.get(equal).copied(),
-                after: equal.checked_sub(1).and_then(|before| told.get(before).copied()),
+                after: equal.checked_sub(1).and_then(|before| program.get(before).copied()),
             });
         }
     }

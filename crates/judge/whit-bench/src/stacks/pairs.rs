@@ -20,7 +20,7 @@ pub(super) struct Pair {
     pub(super) time: TimestampNs,
     pub(super) pid: i32,
     /// User frames of the program, innermost first.
-    pub(super) told: Vec<u64>,
+    pub(super) frames: Vec<u64>,
     pub(super) regs: UserRegs,
     /// The dump, from the stack pointer up.
     pub(super) stack: Vec<u8>,
@@ -56,7 +56,7 @@ pub(super) struct Taken {
 pub(super) fn take(recording: &Recording) -> Result<Taken, StreamError> {
     let events = EventTable::new(&recording.events);
     let names = recording.events.iter().map(|event| event.name.as_str());
-    let is_told: Vec<bool> = names.map(|name| [COMPARED, SWITCHES].contains(&name)).collect();
+    let of_program: Vec<bool> = names.map(|name| [COMPARED, SWITCHES].contains(&name)).collect();
     let mut taken = Taken::default();
     // By CPU: the thread, and its frames.
     let mut waiting: HashMap<u32, (i32, Vec<u64>)> = HashMap::new();
@@ -72,8 +72,8 @@ pub(super) fn take(recording: &Recording) -> Result<Taken, StreamError> {
                 } else if let Some(event) = events.event_of_sample(record.body)
                     && let Some(sample) = events.layout(event).and_then(|l| l.parse(record.body))
                 {
-                    let is_told = is_told.get(event).copied().unwrap_or(false);
-                    taken.sample(&sample, is_told, &mut waiting);
+                    let of_program = of_program.get(event).copied().unwrap_or(false);
+                    taken.sample(&sample, of_program, &mut waiting);
                 }
                 rest = tail;
             }
@@ -88,7 +88,7 @@ impl Taken {
     fn sample(
         &mut self,
         sample: &Sample<'_>,
-        is_told: bool,
+        of_program: bool,
         waiting: &mut HashMap<u32, (i32, Vec<u64>)>,
     ) {
         let (Some(cpu), Some((pid, tid)), Some(time)) = (sample.cpu, sample.pid_tid, sample.time)
@@ -96,12 +96,12 @@ impl Taken {
             self.unpaired += 1;
             return;
         };
-        if is_told {
+        if of_program {
             let before = waiting.insert(cpu.0, (tid.0, user_frames(sample)));
             self.unpaired += u64::from(before.is_some());
             return;
         }
-        let Some((_, told)) = waiting.remove(&cpu.0).filter(|(other, _)| *other == tid.0) else {
+        let Some((_, frames)) = waiting.remove(&cpu.0).filter(|(other, _)| *other == tid.0) else {
             self.unpaired += 1;
             return;
         };
@@ -109,7 +109,7 @@ impl Taken {
         let Some(regs) = sample.user_regs.filter(|regs| regs.abi == ABI_64) else { return };
         let regs = UserRegs::from_perf(Arch::X86_64, regs.mask, regs.values());
         let stack = sample.user_stack.to_vec();
-        let pair = Pair { time, pid: pid.0, told, regs, stack };
+        let pair = Pair { time, pid: pid.0, frames, regs, stack };
         self.entries.push(Entry::Pair(Box::new(pair)));
     }
 }

@@ -2,16 +2,16 @@ use super::agreement::Chain;
 use super::*;
 use crate::bench::{Figures, page};
 
-fn agreement(told: &[u64], frames: &[u64], is_complete: bool) -> Agreement {
+fn agreement(program: &[u64], frames: &[u64], is_complete: bool) -> Agreement {
     let mut agreement = Agreement::default();
-    agreement.add(told, &Chain { frames: frames.to_vec(), is_complete });
+    agreement.add(program, &Chain { frames: frames.to_vec(), is_complete });
     agreement
 }
 
 #[test]
 fn frames_count_as_equal_up_to_the_first_difference() {
-    let sums = |told: &[u64], frames: &[u64], is_complete| {
-        let found = agreement(told, frames, is_complete);
+    let sums = |program: &[u64], frames: &[u64], is_complete| {
+        let found = agreement(program, frames, is_complete);
         (found.frames, found.equal, found.equal_chains)
     };
     assert_eq!(sums(&[1, 2, 3], &[1, 2, 3], true), (3, 3, 1));
@@ -39,13 +39,13 @@ fn the_first_differences_are_kept() {
     assert_eq!((sum.differences.len(), sum.frames, sum.equal), (20, 200, 100));
     let first = &sum.differences[0];
     assert_eq!(
-        (first.frame, first.told, first.other, first.after),
+        (first.frame, first.program, first.other, first.after),
         (1, Some(0), Some(1000), Some(1))
     );
 }
 
 #[test]
-fn a_refusal_stands_in_the_place_of_figures() {
+fn a_refusal_replaces_figures() {
     let found = Found {
         samples: 10,
         framehop: agreement(&[1, 9], &[1, 2], true),

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_without_the_load_tell_nothing() {
+    fn windows_without_the_load_have_no_time() {
         assert_eq!(window(&reading(5000), &reading(5999)), None);
         // The recorder's programs are not yet there.
         let empty = (Runs::new(), reading(5000).1);

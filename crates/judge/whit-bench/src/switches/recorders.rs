@@ -123,7 +123,7 @@ impl Way {
     }
 
     /// Whether its recordings are perf.data, which can be counted.
-    pub(super) fn tells_content(self) -> bool {
+    pub(super) fn has_content(self) -> bool {
         self.recorder().is_some()
     }
 

@@ -77,7 +77,7 @@ fn every_way_of_a_load_has_options_of_its_own() {
         let ways = Way::of(load);
         let options: HashSet<_> = ways.iter().map(|way| way.options(load, "cycles")).collect();
         assert_eq!(options.len(), ways.len());
-        for way in ways.iter().filter(|way| way.tells_content()) {
+        for way in ways.iter().filter(|way| way.has_content()) {
             let options = way.options(load, "cycles").join(" ");
             assert!(options.contains("-e cycles") && options.contains("--sample-cpu"), "{options}");
         }

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn backward_bytes_stand_in_front_and_overwrite() {
+    fn backward_bytes_are_written_in_front_and_overwrite() {
         let mut ring = FakeRing::new(4096, 1).unwrap();
         let size = ring.data_size;
         ring.push_backward(&[1; 8]).unwrap();

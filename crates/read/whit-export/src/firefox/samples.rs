@@ -26,7 +26,7 @@ impl<'a> Tables<'_, 'a> {
         let mut last = None;
         for moment in moments {
             if Some(moment.row.event) != main {
-                if !self.content.is_told_by_waits(moment.row.event) {
+                if !self.content.is_shown_by_waits(moment.row.event) {
                     self.sample_marker(moment);
                 }
                 continue;

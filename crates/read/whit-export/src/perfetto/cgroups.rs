@@ -48,8 +48,8 @@ pub(super) fn write(writer: &mut Writer<'_, '_, '_>, moments: &[Moment<'_>]) -> 
 }
 
 fn add(stays: &mut Vec<Stay>, cgroup: CgroupId, moment: &Moment<'_>) {
-    let goes_on = stays.last().is_some_and(|stay| stay.cgroup == cgroup);
-    if !goes_on {
+    let continues = stays.last().is_some_and(|stay| stay.cgroup == cgroup);
+    if !continues {
         let (from, last) = (moment.time, moment.time);
         stays.push(Stay { cgroup, from, last, sums: BTreeMap::new() });
     }

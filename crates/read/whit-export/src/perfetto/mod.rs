@@ -77,7 +77,7 @@ pub(crate) fn write(
     form: SampleForm,
     out: &mut dyn Write,
 ) -> Result<(), ExportError> {
-    let has_cpus = sched::is_told(content);
+    let has_cpus = sched::has_cpus(content);
     let moments = content.moments();
     let cpus = if has_cpus { sched::by_cpu(content) } else { Vec::new() };
     let sampled = content.sampled_events().into_iter();

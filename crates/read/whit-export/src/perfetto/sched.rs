@@ -73,7 +73,7 @@ pub(super) struct CpuEvents {
 }
 
 /// True where the recording says on which CPUs threads ran.
-pub(super) fn is_told(content: &Content<'_>) -> bool {
+pub(super) fn has_cpus(content: &Content<'_>) -> bool {
     content.spans().iter().any(|span| span.activity == Activity::Running && span.cpu.is_some())
 }
 

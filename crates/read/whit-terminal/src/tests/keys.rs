@@ -74,7 +74,7 @@ fn letters_open_and_close_whole_rows_and_all_rows() {
 }
 
 #[test]
-fn tab_goes_round_the_events() {
+fn tab_cycles_through_the_events() {
     let mut state = begin(profile());
     key(&mut state, Key::Tab);
     assert_eq!(screen(&state)[0], " 1 samples of 'page-faults' (event 2 of 2)");

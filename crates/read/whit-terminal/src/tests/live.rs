@@ -30,7 +30,7 @@ fn live() -> State {
 }
 
 #[test]
-fn the_title_and_the_last_line_tell_time_and_cost() {
+fn the_title_and_the_last_line_state_time_and_cost() {
     let mut state = live();
     assert!(screen(&state)[0].contains("no samples [being set up]"), "{}", text(&state));
     assert_eq!(state.take_news(picture(profile())), None);

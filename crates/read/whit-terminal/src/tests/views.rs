@@ -4,7 +4,7 @@ use super::*;
 use crate::state::View;
 
 #[test]
-fn v_goes_round_the_views_and_asks_for_their_data() {
+fn v_cycles_through_the_views_and_asks_for_their_data() {
     let mut state = begin(profile());
     state.set_may_have_waits();
     assert_eq!(press(&mut state, "v"), None);
@@ -76,7 +76,7 @@ fn frames_are_walked_and_zoomed() {
 }
 
 #[test]
-fn waits_stand_at_their_user_function_with_their_callers() {
+fn waits_are_shown_at_their_user_function_with_their_callers() {
     let mut state = begin(profile());
     state.set_may_have_waits();
     press(&mut state, "vv");

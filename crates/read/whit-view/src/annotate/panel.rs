@@ -132,10 +132,10 @@ impl PanelFunction {
             append_instruction(row, &mut text);
             self.texts.push(text);
             self.targets.push(target(code, number));
-            let (mut beside, mut above) = (String::new(), String::new());
-            code.jumps.append_row(number, &mut beside);
+            let (mut own, mut above) = (String::new(), String::new());
+            code.jumps.append_row(number, &mut own);
             code.jumps.append_above(number, &mut above);
-            self.margins.push(margins.number((beside, above)));
+            self.margins.push(margins.number((own, above)));
             self.line_of.push(lines.place(row.source.line.as_ref()));
             self.chain_of.push(chains.number(row.source.inlined.clone()));
             let half = |of: &FunctionIntervals| {

@@ -125,7 +125,7 @@ fn percentages_are_of_the_unit_and_the_whole_that_was_asked_for() {
 }
 
 #[test]
-fn events_of_a_group_have_columns_beside_each_other() {
+fn events_of_a_group_have_adjacent_columns() {
     let mut profile = profile();
     let events = (0..2).map(EventId).collect();
     profile.groups = vec![RecordedGroup { name: None, events }];

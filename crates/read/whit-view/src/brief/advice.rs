@@ -12,7 +12,7 @@ use whit_types::OutsideText;
 /// Samples below which shares are vague.
 const FEW_SAMPLES: u64 = 100;
 /// A lack that touches a smaller share of the samples is left out. In percent.
-const TOLD_PERCENT: f64 = 5.0;
+const LACK_PERCENT_MIN: f64 = 5.0;
 
 /// Options of `whit record` that decide how stacks are taken.
 const OF_STACKS: [&str; 2] = ["--engine", "--call-graph"];
@@ -27,8 +27,8 @@ pub(super) fn missing(
     let mut lacks = |lack: String, command: String| found.push(Missing { lack, command });
     let samples = event.map_or(0, |event| profile.events[event.index()].samples);
     // A higher rate takes no sample of threads that do not run.
-    let nobody_ran = profile.warnings.iter().any(|it| matches!(it, Warning::NobodyRan { .. }));
-    if samples < FEW_SAMPLES && !nobody_ran {
+    let no_thread_ran = profile.warnings.iter().any(|it| matches!(it, Warning::NobodyRan { .. }));
+    if samples < FEW_SAMPLES && !no_thread_ran {
         let lack = format!("{samples} samples are too few for exact shares");
         lacks(lack, again("-F 4999", &["-F", "--freq", "-c", "--count"]));
     }
@@ -85,7 +85,7 @@ fn unnamed(profile: &Profile, event: EventId, lacks: &mut impl FnMut(String, Str
     }
     let total = profile.events[event.index()].period;
     let path = quoted([profile.recording.path.exact()].into_iter());
-    let share = |part: u64| Some(percent(part, total)).filter(|share| *share >= TOLD_PERCENT);
+    let share = |part: u64| Some(percent(part, total)).filter(|share| *share >= LACK_PERCENT_MIN);
     if let Some(share) = share(program) {
         lacks(
             format!("{share:.1}% of the samples are in code of programs without names"),
@@ -112,7 +112,7 @@ fn cut_stacks(profile: &Profile) -> Option<(String, &'static str)> {
         StopReason::StackDumpExhausted => "--call-graph dwarf,65528",
         _ => "-g --engine=bpf",
     };
-    (share >= TOLD_PERCENT)
+    (share >= LACK_PERCENT_MIN)
         .then(|| (format!("{share:.1}% of the stacks are cut, most since {reason}"), options))
 }
 

@@ -89,7 +89,7 @@ pub enum Verdict {
     /// The weight grew.
     Slower,
     /// The difference may be chance.
-    CannotTell,
+    Undecided,
     /// The binary was not mapped after: another program ran.
     OnlyBefore,
     /// The binary was not mapped before.
@@ -102,7 +102,7 @@ impl Verdict {
         match self {
             Verdict::Faster => "faster",
             Verdict::Slower => "slower",
-            Verdict::CannotTell => "cannot be told",
+            Verdict::Undecided => "cannot be told",
             Verdict::OnlyBefore => "only before",
             Verdict::OnlyAfter => "only after",
         }
@@ -359,7 +359,7 @@ fn judge(
     found: &Discoveries,
 ) -> Judged {
     let verdict = match difference.change {
-        _ if !is_tested || !found.calls(difference.p) => Verdict::CannotTell,
+        _ if !is_tested || !found.calls(difference.p) => Verdict::Undecided,
         change if change < 0.0 => Verdict::Faster,
         _ => Verdict::Slower,
     };

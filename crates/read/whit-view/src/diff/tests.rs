@@ -61,7 +61,7 @@ fn a_slower_function_is_found_and_the_others_are_not() {
         (&*rows[0].name.function.to_string(), rows[0].own.verdict),
         ("log", Verdict::Slower)
     );
-    assert_eq!(row(&diff, "main").own.verdict, Verdict::CannotTell);
+    assert_eq!(row(&diff, "main").own.verdict, Verdict::Undecided);
     assert_eq!(diff.slower_by(2.0), ["log"]);
     assert!(diff.slower_by(50.0).is_empty());
     let text = text(&diff);
@@ -73,7 +73,7 @@ fn a_slower_function_is_found_and_the_others_are_not() {
 fn the_same_twice_differs_nowhere() {
     let diff = compared(profile(&BASE), profile(&BASE));
     for row in &diff.events[0].rows {
-        assert_eq!(row.own.verdict, Verdict::CannotTell);
+        assert_eq!(row.own.verdict, Verdict::Undecided);
         assert_eq!(row.own.difference.change, 0.0);
     }
     let smallest = row(&diff, "log").own.smallest;
@@ -89,7 +89,7 @@ fn a_cost_that_moved_into_the_caller_shows_the_callers_total() {
     assert_eq!((log.own.verdict, log.matched), (Verdict::Faster, Match::Alone));
     let caller = log.caller.as_ref().unwrap();
     assert_eq!(caller.name.function, *"main");
-    assert_eq!(caller.total.verdict, Verdict::CannotTell);
+    assert_eq!(caller.total.verdict, Verdict::Undecided);
     assert_eq!(row(&diff, "main").own.verdict, Verdict::Slower);
     assert!(text(&diff).contains("caller: main"));
 }
@@ -143,7 +143,7 @@ fn possible_losses_are_no_difference() {
     // As many as were recorded: they may all have been elsewhere.
     lossy.losses.lost_records = 300;
     let diff = compared(profile(&BASE), lossy);
-    assert_eq!(row(&diff, "log").own.verdict, Verdict::CannotTell);
+    assert_eq!(row(&diff, "log").own.verdict, Verdict::Undecided);
     assert!(row(&diff, "log").own.smallest > 10.0);
     assert!(text(&diff).contains("300 records lost, which widen the intervals"));
 }
@@ -187,7 +187,7 @@ fn recordings_that_scatter_too_little_by_chance_have_the_error_of_their_blocks()
     let diff = diff(&side(1000), &side(1010), &Per::Share).unwrap();
     let own = row(&diff, "log").own;
     let half = (own.difference.interval.1 - own.difference.interval.0) / 2.0;
-    assert!(own.verdict == Verdict::CannotTell && half > 0.1 && half < 1.0, "{own:?}");
+    assert!(own.verdict == Verdict::Undecided && half > 0.1 && half < 1.0, "{own:?}");
 }
 
 #[test]

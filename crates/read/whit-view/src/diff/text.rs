@@ -176,7 +176,7 @@ fn cells(diff: &Diff, judged: &Judged) -> String {
     let sign = if change > 0.0 { "+" } else { "" };
     let half = (difference.interval.1 - difference.interval.0) / 2.0;
     let verdict = match judged.verdict {
-        Verdict::CannotTell => {
+        Verdict::Undecided => {
             format!("{} ({})", judged.verdict.words(), number(judged.smallest))
         }
         verdict => verdict.words().to_owned(),

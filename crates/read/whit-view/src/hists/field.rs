@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_stand_among_keys() {
+    fn shares_are_among_keys() {
         let shares = |sort, fields| {
             let named = Fields::named(sort, fields).unwrap();
             named.into_iter().filter_map(Field::share).collect::<Vec<_>>()

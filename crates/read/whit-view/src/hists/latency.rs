@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_stand_as_they_are_named() {
+    fn columns_are_written_as_they_are_named() {
         use WeightColumn::{Latency, Overhead};
         for list in [&[Overhead][..], &[Latency], &[Overhead, Latency], &[Latency, Overhead]] {
             assert_eq!(WeightColumns::of(list).list(), list);

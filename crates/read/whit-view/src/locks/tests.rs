@@ -226,7 +226,7 @@ fn filters_and_the_limit_choose_rows() {
 }
 
 #[test]
-fn uncertain_waits_stand_in_a_column_of_their_own() {
+fn uncertain_waits_have_a_column_of_their_own() {
     let mut made = two_locks();
     made.1.locks.waits[0].uncertain = 3;
     made.1.rows[0].sums.lossy_count = 3;
@@ -288,7 +288,7 @@ fn names_of_others_are_escaped() {
 }
 
 #[test]
-fn locks_of_the_kernel_stand_in_a_table_of_their_own() {
+fn locks_of_the_kernel_have_a_table_of_their_own() {
     let mut made = Made::new();
     let at = chain(&["main"], &["k:do_exit", "k:_raw_spin_lock", "k:queued_spin_lock_slowpath"]);
     let other =

@@ -277,8 +277,8 @@ impl Text<'_> {
         };
         writeln!(out, "{}{name}", self.numbers(&row.waits, row.uncertain))?;
         let profile = self.profile;
-        let is_told_by_site = row.locks.iter().all(|(lock, _)| lock.is_of_site());
-        if self.options.by != By::Lock && !is_told_by_site {
+        let is_named_by_site = row.locks.iter().all(|(lock, _)| lock.is_of_site());
+        if self.options.by != By::Lock && !is_named_by_site {
             parts(out, row.waits.total_ns, "lock", &row.locks, |lock| lock.name(profile))?;
         }
         let is_site =

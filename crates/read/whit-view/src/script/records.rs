@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn namespaces_stand_four_in_a_line_and_never_beyond_the_record() {
+    fn namespaces_are_four_in_a_line_and_never_beyond_the_record() {
         let mut body = words(&[9 << 32 | 7, u64::MAX]);
         (0..5).for_each(|index| body.extend(words(&[4, index])));
         assert_eq!(

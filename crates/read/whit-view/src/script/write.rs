@@ -481,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_of_records_stand_before_the_time() {
+    fn marks_of_records_are_written_before_the_time() {
         let line = |misc, marks| {
             let fields = Fields::MISC | Fields::TIME;
             let layout =

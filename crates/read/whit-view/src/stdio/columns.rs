@@ -158,8 +158,8 @@ fn chosen_columns(hists: &Hists, options: &StdioOptions) -> Vec<Column> {
         Field::Overhead => Column::Own { heading: if is_renamed { "Self" } else { "Overhead" } },
         Field::ChildrenLatency => Column::ChildrenLatency,
         Field::Latency => {
-            let beside_sum = options.hists.columns.contains(&Field::ChildrenLatency);
-            Column::OwnLatency { heading: if beside_sum { "Self latency" } else { "Latency" } }
+            let has_sum = options.hists.columns.contains(&Field::ChildrenLatency);
+            Column::OwnLatency { heading: if has_sum { "Self latency" } else { "Latency" } }
         }
         Field::KernelOverhead => Column::Kernel,
         Field::UserOverhead => Column::User,

@@ -36,7 +36,7 @@ pub fn write_ledger(out: &mut impl Write, profile: &Profile) -> io::Result<()> {
 fn write_costs(out: &mut impl Write, ledger: &Ledger) -> io::Result<()> {
     writeln!(out, "Overhead ledger:")?;
     for group in &GROUPS {
-        for field in group.fields.iter().filter(|_| group.is_told(ledger)) {
+        for field in group.fields.iter().filter(|_| group.is_reported(ledger)) {
             if let Some(name) = name(field, ledger) {
                 write_line(out, name, line(group, field, ledger))?;
             } else if (group.member, field.name) == (Some("stacks"), "ended") {
@@ -92,11 +92,11 @@ fn note(name: &str, line: Line, ledger: &Ledger) -> String {
         samples => format!("{} per sample", text(total / samples)),
     };
     let lasting = ledger.recording_cpu_ns();
-    let if_told = |ns| lasting.map_or_else(String::new, |_| of_cpu(ns));
+    let if_known = |ns| lasting.map_or_else(String::new, |_| of_cpu(ns));
     match name {
-        "setup_ns" => if_told(ledger.setup_cpu_ns),
+        "setup_ns" => if_known(ledger.setup_cpu_ns),
         "recorded_ns" => recording(ledger, lasting),
-        "teardown_ns" => if_told(ledger.teardown_cpu_ns),
+        "teardown_ns" => if_known(ledger.teardown_cpu_ns),
         "cpu_ns" => of_wall(ledger.cpu_ns()),
         "user_cpu_ns" => of_wall(ledger.user_cpu_ns),
         "system_cpu_ns" => of_wall(ledger.system_cpu_ns),

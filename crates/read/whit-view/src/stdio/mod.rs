@@ -70,7 +70,7 @@ pub struct StdioOptions {
     /// Columns of the terminal, to which the columns of the table are narrowed.
     pub width: Option<usize>,
     /// Say how many rows the limit leaves out.
-    pub tells_left_out: bool,
+    pub counts_left_out: bool,
     /// The recording has no header that another command shows.
     pub is_live: bool,
 }
@@ -321,7 +321,7 @@ fn write_left_out(
 ) -> io::Result<()> {
     let limit = options.hists.percent_limit;
     let left_out = hists.rows.len() - hists.shown(limit).count();
-    if left_out == 0 || !options.tells_left_out {
+    if left_out == 0 || !options.counts_left_out {
         return Ok(());
     }
     let rows = units::counted(left_out as u64, "row");

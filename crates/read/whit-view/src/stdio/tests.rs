@@ -206,7 +206,7 @@ fn missing_library(number: usize) -> Warning {
 }
 
 #[test]
-fn losses_stand_beside_every_event() {
+fn losses_are_shown_with_every_event() {
     let mut profile = rich();
     profile.losses = losses();
     profile.ledger = Some(ledger());
@@ -387,7 +387,7 @@ fn the_ledger_says_why_something_was_not_measured() {
 }
 
 #[test]
-fn a_separator_stands_between_columns_and_in_no_value() {
+fn a_separator_is_written_between_columns_and_in_no_value() {
     let hists = HistsOptions { children: false, ..chains("none") };
     let mut options = StdioOptions { separator: Some(','), show_samples: true, ..with(hists) };
     let text = report(&rich(), &options);
@@ -416,7 +416,7 @@ fn relative_shares_are_of_the_filtered_samples() {
 }
 
 #[test]
-fn latency_stands_beside_overhead_and_what_is_unknown_is_said() {
+fn latency_is_next_to_overhead_and_what_is_unknown_is_said() {
     use crate::hists::WeightColumns;
     use whit_profile::parallelism::{Parallelism, ParallelismInfo};
     let mut builder = Builder::default();
@@ -498,10 +498,14 @@ fn columns_of_a_terminal_are_narrowed_and_methods_stay() {
 fn a_terminal_says_how_many_rows_are_left_out() {
     let mut hists = chains("none");
     hists.percent_limit = 0.5;
-    let told = report(&long_named(), &StdioOptions { tells_left_out: true, ..with(hists.clone()) });
-    assert!(told.contains("# Left out: 1 row below 0.5%; --percent-limit 0 shows all\n"), "{told}");
+    let counted =
+        report(&long_named(), &StdioOptions { counts_left_out: true, ..with(hists.clone()) });
+    assert!(
+        counted.contains("# Left out: 1 row below 0.5%; --percent-limit 0 shows all\n"),
+        "{counted}"
+    );
     assert!(!report(&long_named(), &with(hists.clone())).contains("Left out"));
     hists.percent_limit = 0.0;
-    let all = report(&long_named(), &StdioOptions { tells_left_out: true, ..with(hists) });
+    let all = report(&long_named(), &StdioOptions { counts_left_out: true, ..with(hists) });
     assert!(!all.contains("Left out"));
 }

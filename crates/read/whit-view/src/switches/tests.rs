@@ -158,7 +158,7 @@ fn single_waits_and_wakers() {
 
 /// A wait before the first run has columns of its own, and names the thread's maker.
 #[test]
-fn new_threads_are_told_apart() {
+fn new_threads_are_distinguished() {
     let (profile, mut switches) = recorded();
     let sums = &mut switches.rows[3].sums;
     (sums.new_count, sums.new_wait_ns) = (2, 3 * MS);
@@ -214,7 +214,7 @@ fn filters_look_at_whole_stacks() {
 }
 
 #[test]
-fn the_class_of_waits_is_a_key_beside_others() {
+fn the_class_of_waits_is_a_key_among_others() {
     let (profile, switches) = recorded();
     let options = SwitchViewOptions::default();
     let stacks = Stacks::new(&profile, &options.filters, true);
@@ -292,7 +292,7 @@ fn json_has_everything() {
 }
 
 #[test]
-fn waits_alone_stand_at_the_function_in_which_they_leave_user_mode() {
+fn waits_alone_are_shown_at_the_function_in_which_they_leave_user_mode() {
     let (profile, switches) = recorded();
     let filters = Filters::default();
     let tree = StackTree::of_waits(Stacks::new(&profile, &filters, true), &switches);

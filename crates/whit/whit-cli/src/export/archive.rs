@@ -2,8 +2,8 @@
 
 use super::ExportArgs;
 use super::chains::keep_time;
-use super::destination::beside;
-use super::perf::{tell, whole_file, with_advice};
+use super::destination::folder_of;
+use super::perf::{say_written, whole_file, with_advice};
 use crate::message;
 use crate::own_names::{Extent, write_with_names};
 use crate::progress::LoadProgress;
@@ -17,7 +17,7 @@ pub(super) fn run(args: &ExportArgs, recording: &Recording, output: &Path) -> Re
     let options = args.load.symbols.options(recording)?;
     let progress = LoadProgress::new("writing", false);
     let update = |done, total| progress.update(done, total);
-    let written = whole_file(output, beside(output), |data| {
+    let written = whole_file(output, folder_of(output), |data| {
         write_with_names(recording, &options, Extent::All, data, &update)
     });
     progress.finish();
@@ -28,5 +28,5 @@ pub(super) fn run(args: &ExportArgs, recording: &Recording, output: &Path) -> Re
         "the names of frames take {} KiB",
         written.names_bytes.div_ceil(1 << 10)
     ));
-    tell(written.records.records, written.records.bytes, output)
+    say_written(written.records.records, written.records.bytes, output)
 }

@@ -1,8 +1,10 @@
 //! `whit export --chains`: the recording with call chains in the place of stack dumps.
 
 use super::ExportArgs;
-use super::destination::beside;
-use super::perf::{DATA, buffered, part_name, tell, whole_directory, whole_file, with_advice};
+use super::destination::folder_of;
+use super::perf::{
+    DATA, buffered, part_name, say_written, whole_directory, whole_file, with_advice,
+};
 use crate::message;
 use crate::progress::LoadProgress;
 use anyhow::Result;
@@ -22,18 +24,18 @@ const WRITE_BYTES: usize = 1 << 20;
 /// Writes the recording.
 pub(super) fn run(args: &ExportArgs, recording: &Recording, output: &Path) -> Result<u8> {
     let options = args.load.symbols.options(recording)?;
-    let beside = beside(output);
+    let parent = folder_of(output);
     let progress = LoadProgress::new("writing", false);
     let update = |done, total| progress.update(done, total);
     let fill =
         |data: &mut File, parts: &mut Parts| write(recording, &options, data, parts, &update);
     let written = match recording.form {
-        Form::Directory => whole_directory(output, beside, |folder| {
+        Form::Directory => whole_directory(output, parent, |folder| {
             let mut parts = Parts::create(folder, recording.streams.len())?;
             fill(&mut File::create(folder.join(DATA))?, &mut parts)
         }),
         Form::File | Form::Pipe => {
-            whole_file(output, beside, |data| fill(data, &mut Parts::default()))
+            whole_file(output, parent, |data| fill(data, &mut Parts::default()))
         }
     };
     progress.finish();
@@ -45,7 +47,7 @@ pub(super) fn run(args: &ExportArgs, recording: &Recording, output: &Path) -> Re
             "no stack was dumped: the call chains are those of the recorder, as --perf writes them",
         );
     }
-    tell(written.records, written.bytes, output)
+    say_written(written.records, written.bytes, output)
 }
 
 /// Reports say when the original was written. Without that, they say the time of the export.

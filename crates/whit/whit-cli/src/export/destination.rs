@@ -39,7 +39,7 @@ pub(super) fn is_pipe(output: &Path) -> bool {
 }
 
 /// The folder of the output.
-pub(super) fn beside(output: &Path) -> &Path {
+pub(super) fn folder_of(output: &Path) -> &Path {
     match output.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
@@ -64,7 +64,7 @@ pub(super) fn write(output: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<(
 fn replace(output: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<u64> {
     // The target of a link is replaced, not the link.
     let output = output.canonicalize().unwrap_or_else(|_| output.to_owned());
-    let folder = beside(&output);
+    let folder = folder_of(&output);
     let mut builder = tempfile::Builder::new();
     let Ok(mut new) = UnnamedFile::create_in(folder) else {
         // This file system has no files without a name: a killed export leaves one with a temporary name.

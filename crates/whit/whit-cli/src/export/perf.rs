@@ -1,6 +1,6 @@
 //! `whit export --perf`: the recording itself, written for other readers of perf.data.
 
-use super::destination::{beside, way_out};
+use super::destination::{folder_of, way_out};
 use crate::failure::bail_usage;
 use crate::message;
 use crate::output;
@@ -30,7 +30,7 @@ pub(super) fn refuse_pipe(output: &Path) -> Result<()> {
 
 /// Writes the recording.
 pub(super) fn run(recording: &Recording, output: &Path) -> Result<u8> {
-    let beside = beside(output);
+    let parent = folder_of(output);
     let progress = LoadProgress::new("writing", false);
     let total = recording.streams.iter().map(|stream| stream.size_bytes()).sum();
     let mut done = 0;
@@ -39,8 +39,8 @@ pub(super) fn run(recording: &Recording, output: &Path) -> Result<u8> {
         progress.update(done, total);
     };
     let written = match recording.form {
-        Form::Directory => directory(recording, output, beside, &mut advance),
-        Form::File | Form::Pipe => file(recording, output, beside, &mut advance),
+        Form::Directory => directory(recording, output, parent, &mut advance),
+        Form::File | Form::Pipe => file(recording, output, parent, &mut advance),
     };
     progress.finish();
     let written = written.map_err(|error| with_advice(output, error))?;
@@ -49,11 +49,11 @@ pub(super) fn run(recording: &Recording, output: &Path) -> Result<u8> {
     }
     let records: u64 = written.iter().map(|part| part.records).sum();
     let bytes: u64 = written.iter().map(|part| part.bytes).sum();
-    tell(records, bytes, output)
+    say_written(records, bytes, output)
 }
 
 /// Says the number of records and their bytes.
-pub(super) fn tell(records: u64, bytes: u64, output: &Path) -> Result<u8> {
+pub(super) fn say_written(records: u64, bytes: u64, output: &Path) -> Result<u8> {
     let mib = bytes as f64 / f64::from(1 << 20);
     let output = escape_path(output);
     output::line(format_args!("[ whit export: {records} records, {mib:.1} MiB in {output} ]"))?;
@@ -70,10 +70,10 @@ pub(super) fn with_advice(output: &Path, error: anyhow::Error) -> anyhow::Error 
 fn file(
     recording: &Recording,
     output: &Path,
-    beside: &Path,
+    parent: &Path,
     advance: &mut dyn FnMut(u64),
 ) -> Result<Vec<Exported>> {
-    whole_file(output, beside, |file| {
+    whole_file(output, parent, |file| {
         Ok(vec![export::write_first(recording, buffered(file), advance)?])
     })
 }
@@ -81,10 +81,10 @@ fn file(
 fn directory(
     recording: &Recording,
     output: &Path,
-    beside: &Path,
+    parent: &Path,
     advance: &mut dyn FnMut(u64),
 ) -> Result<Vec<Exported>> {
-    whole_directory(output, beside, |folder| {
+    whole_directory(output, parent, |folder| {
         let mut data = File::create(folder.join(DATA))?;
         let mut written = vec![export::write_first(recording, buffered(&mut data), advance)?];
         for (number, stream) in recording.streams.iter().enumerate().skip(1) {
@@ -98,10 +98,10 @@ fn directory(
 /// Writes a file under a temporary name: an existing one stays if this fails.
 pub(super) fn whole_file<T>(
     output: &Path,
-    beside: &Path,
+    parent: &Path,
     fill: impl FnOnce(&mut File) -> Result<T>,
 ) -> Result<T> {
-    let mut new = NamedTempFile::new_in(beside)?;
+    let mut new = NamedTempFile::new_in(parent)?;
     let written = fill(new.as_file_mut())?;
     new.persist(output)?;
     Ok(written)
@@ -110,10 +110,10 @@ pub(super) fn whole_file<T>(
 /// Fills a directory that has its name when it is whole.
 pub(super) fn whole_directory<T>(
     output: &Path,
-    beside: &Path,
+    parent: &Path,
     fill: impl FnOnce(&Path) -> Result<T>,
 ) -> Result<T> {
-    let new = TempDir::new_in(beside)?;
+    let new = TempDir::new_in(parent)?;
     let written = fill(new.path())?;
     if output.is_dir() {
         remove_recording(output)?;

@@ -80,8 +80,8 @@ fn load(
     options: &LoadOptions,
 ) -> Result<(Profile, Option<Switches>)> {
     let max_spans = if format.shows_time() { MAX_SPANS } else { 0 };
-    let may_tell = format.shows_switches() && !args.load.chooses_cpus();
-    load_with_switches(recording, options, may_tell.then_some(max_spans))
+    let wants_switches = format.shows_switches() && !args.load.chooses_cpus();
+    load_with_switches(recording, options, wants_switches.then_some(max_spans))
 }
 
 /// The profile, with its context switches where they are wanted, with so many spans, and the recording has them.
@@ -97,8 +97,8 @@ fn load_with_switches(
         Some(max_spans) => {
             let wanted = SwitchOptions { max_worst: 0, max_spans, ..SwitchOptions::default() };
             switches::load(recording, options, wanted, &update).map(|(profile, switches)| {
-                let tells = switches.sources.tells_switches();
-                (profile, tells.then_some(switches))
+                let has_switches = switches.sources.tells_switches();
+                (profile, has_switches.then_some(switches))
             })
         }
         None => whit_profile::load(recording, options, &update).map(|profile| (profile, None)),

@@ -95,12 +95,14 @@ impl<'a> Additions<'a> {
             let paths: Vec<_> = outcomes.iter().map(|(path, ..)| path.as_str()).collect();
             format!("not all of {} was added to {}", paths.join(", "), self.root.display())
         })?;
-        let mut told = outcomes.iter();
-        told.try_for_each(|(path, host, outcome)| tell(self.root, path, host.as_deref(), outcome))
+        let mut listed = outcomes.iter();
+        listed.try_for_each(|(path, host, outcome)| {
+            print_outcome(self.root, path, host.as_deref(), outcome)
+        })
     }
 }
 
-fn tell(root: &Path, path: &str, host: Option<&str>, outcome: &Outcome) -> Result<()> {
+fn print_outcome(root: &Path, path: &str, host: Option<&str>, outcome: &Outcome) -> Result<()> {
     let root = root.display();
     match outcome {
         Outcome::Present { id, path: present } => output::line(format_args!(

@@ -216,7 +216,7 @@ impl Source for RecordingSource<'_> {
 
     fn save(&self, path: &Path, profile: &Profile, options: &StdioOptions) -> Result<(), String> {
         let options =
-            StdioOptions { colour: Colour::Never, tells_left_out: true, ..options.clone() };
+            StdioOptions { colour: Colour::Never, counts_left_out: true, ..options.clone() };
         let save = || -> Result<()> {
             let mut out = BufWriter::new(File::create_new(path)?);
             write_report(&mut out, profile, &options)?;

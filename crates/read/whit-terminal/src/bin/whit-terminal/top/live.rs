@@ -151,7 +151,7 @@ pub(super) struct LiveRecording {
     made: u64,
     is_over: bool,
     /// The user knows of the end.
-    is_told: bool,
+    is_end_shown: bool,
 }
 
 impl LiveRecording {
@@ -178,7 +178,7 @@ impl LiveRecording {
             next: Instant::now(),
             made: 0,
             is_over: false,
-            is_told: false,
+            is_end_shown: false,
         })
     }
 
@@ -279,7 +279,7 @@ impl Feed for LiveRecording {
             return News::Quit;
         }
         if self.is_over {
-            return match std::mem::replace(&mut self.is_told, true) {
+            return match std::mem::replace(&mut self.is_end_shown, true) {
                 true => News::None,
                 false => News::Ended(self.reason()),
             };
@@ -297,7 +297,7 @@ impl Feed for LiveRecording {
         match self.picture() {
             Ok((profile, status)) => News::Picture { profile: Arc::new(profile), status },
             Err(error) => {
-                (self.is_over, self.is_told) = (true, true);
+                (self.is_over, self.is_end_shown) = (true, true);
                 News::Ended(output::describe(&error))
             }
         }
