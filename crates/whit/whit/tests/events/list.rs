@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::support::{
-    Skip, as_nobody, check, list, listed, perf, probe, spellings, state, stderr, stdout, whit,
+    Skip, as_unprivileged, check, list, listed, perf, probe, spellings, state, stderr, stdout, whit,
 };
 
 /// Kinds of event whose names both lists have.
@@ -145,7 +145,7 @@ fn tracepoints_are_tried_where_they_are_few() {
 fn an_ordinary_user_reads_which_events_are_hidden() {
     check("an_ordinary_user_reads_which_events_are_hidden", || {
         let dir = tempfile::tempdir().expect("a directory");
-        let output = as_nobody(dir.path(), &["list"])?;
+        let output = as_unprivileged(dir.path(), &["list"])?;
         let (text, notes) = (stdout(&output), stderr(&output));
         assert!(output.status.success(), "{notes}");
         let level = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
@@ -162,7 +162,7 @@ fn an_ordinary_user_reads_which_events_are_hidden() {
         let hidden = !text.contains("[Tracepoint event]");
         assert_eq!(hidden, notes.contains("tracepoints are hidden: "), "{notes}");
         if hidden {
-            let only = as_nobody(dir.path(), &["list", "tracepoint"])?;
+            let only = as_unprivileged(dir.path(), &["list", "tracepoint"])?;
             assert_eq!(only.status.code(), Some(1), "nothing is listed");
             assert!(stderr(&only).contains("sudo mount"), "{}", stderr(&only));
         }

@@ -48,7 +48,7 @@ pub(crate) fn perf(arguments: &[&str]) -> Result<String, Skip> {
 }
 
 /// A copy of the program that any user can start, run as one without rights.
-pub(crate) fn as_nobody(dir: &Path, arguments: &[&str]) -> Result<Output, Skip> {
+pub(crate) fn as_unprivileged(dir: &Path, arguments: &[&str]) -> Result<Output, Skip> {
     use std::os::unix::fs::PermissionsExt;
     use std::os::unix::process::CommandExt;
     const NOBODY: u32 = 65_534;

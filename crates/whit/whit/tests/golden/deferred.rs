@@ -65,11 +65,11 @@ fn chains_meet_samples_in_any_order_of_the_recording() {
     let (samples, records) = parts();
     let sizes = [&samples, &records].map(|part| part.iter().map(Vec::len).sum::<usize>());
     assert!(sizes.iter().all(|size| *size > 2 * BLOCK_SIZE_BYTES), "{sizes:?}");
-    let beside: Vec<u8> =
+    let interleaved: Vec<u8> =
         samples.iter().zip(&records).flat_map(|(s, r)| [&s[..], r].concat()).collect();
-    let beside = open(attr(), beside);
-    let wanted_in_order = report_in_order(&beside);
-    let wanted = load(&beside, 1);
+    let interleaved = open(attr(), interleaved);
+    let wanted_in_order = report_in_order(&interleaved);
+    let wanted = load(&interleaved, 1);
     assert_eq!(warned(&wanted), [""; 0]);
     let depth = |profile: &Profile| profile.nodes.len();
     assert!(depth(&wanted) > 7 * DEPTH as usize, "{} nodes", depth(&wanted));
@@ -94,9 +94,9 @@ fn chains_meet_samples_in_any_order_of_the_recording() {
 fn a_chain_meets_samples_in_its_block_and_in_others() {
     let (samples, records) = parts();
     let again: Vec<u8> = samples.concat();
-    let beside: Vec<u8> =
+    let interleaved: Vec<u8> =
         samples.iter().zip(&records).flat_map(|(s, r)| [&s[..], r].concat()).collect();
-    for data in [[again.clone(), beside.clone()].concat(), [beside, again].concat()] {
+    for data in [[again.clone(), interleaved.clone()].concat(), [interleaved, again].concat()] {
         let profile = load(&open(attr(), data), 2);
         assert_eq!(warned(&profile), [""; 0]);
         assert_eq!(profile.events[0].samples, 2 * CHAINS);

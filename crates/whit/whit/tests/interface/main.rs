@@ -88,8 +88,8 @@ fn code_is_shown_at_its_hottest_instruction() {
 }
 
 #[test]
-fn v_goes_round_table_flame_graph_and_time() {
-    check("interface::v_goes_round_table_flame_graph_and_time", || {
+fn v_cycles_through_table_flame_graph_and_time() {
+    check("interface::v_cycles_through_table_flame_graph_and_time", || {
         let screen = report("perf-fp")?;
         screen.after("v", "100.00% spin");
         screen.after("Down Down", "100.00% _start");
@@ -142,8 +142,8 @@ fn all_views_follow_a_range_of_time() {
 }
 
 #[test]
-fn tab_goes_to_the_next_event() {
-    check("interface::tab_goes_to_the_next_event", || {
+fn tab_selects_the_next_event() {
+    check("interface::tab_selects_the_next_event", || {
         let screen = report("perf-tracepoint")?;
         let first = screen.shows("(event 1 of ");
         let second = screen.after("Tab", "(event 2 of ");
@@ -167,8 +167,8 @@ fn switches_begin_with_waits() {
 }
 
 #[test]
-fn losses_stand_below_the_title() {
-    check("interface::losses_stand_below_the_title", || {
+fn losses_are_shown_below_the_title() {
+    check("interface::losses_are_shown_below_the_title", || {
         let screen = report("losses")?;
         let text = screen.text();
         let second = text.lines().nth(1).unwrap_or_default();

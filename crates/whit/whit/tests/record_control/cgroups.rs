@@ -103,6 +103,6 @@ fn processes_of_a_user_are_recorded() {
     target.kill().unwrap();
     target.wait().unwrap();
     assert!(samples(&output)[0] > 0, "{}", stderr(&output));
-    let nobody = place.run(&["-u", "no-such-user", "-e", "cpu-clock:u", "true"]);
-    assert!(stderr(&nobody).contains("no-such-user"), "{}", stderr(&nobody));
+    let unknown_user = place.run(&["-u", "no-such-user", "-e", "cpu-clock:u", "true"]);
+    assert!(stderr(&unknown_user).contains("no-such-user"), "{}", stderr(&unknown_user));
 }

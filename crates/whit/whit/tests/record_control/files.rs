@@ -35,14 +35,14 @@ fn switched(size: &str, modes: &[&str]) {
     let files = place.recordings("out.");
     assert!(files.len() > 1, "{}", stderr(&output));
     assert!(!place.path("out").exists(), "every file has its time");
-    let told = samples(&output);
-    assert_eq!(told.len(), files.len(), "one line for each file");
+    let stated = samples(&output);
+    assert_eq!(stated.len(), files.len(), "one line for each file");
     if !has_perf("switched") {
         return;
     }
     let (mut counted, mut sampled) = (Vec::new(), Vec::new());
-    for (file, told) in files.iter().zip(&told) {
-        assert_eq!(count(file, "SAMPLE events"), *told);
+    for (file, stated) in files.iter().zip(&stated) {
+        assert_eq!(count(file, "SAMPLE events"), *stated);
         assert_eq!(count(file, "LOST events"), 0);
         // Complete by itself: whose code it was is known in each.
         let comms = perf(&["script", "-F", "comm"], file);
@@ -53,10 +53,10 @@ fn switched(size: &str, modes: &[&str]) {
         assert!(nameless.len() <= 1, "{nameless:?}");
         let unknown = perf(&["script", "-G", "-F", "ip,dso"], file);
         let unknown = unknown.lines().filter(|line| line.contains("[unknown]")).count() as u64;
-        assert!(unknown * 50 <= *told, "{unknown} of {told} samples are in unknown code");
+        assert!(unknown * 50 <= *stated, "{unknown} of {stated} samples are in unknown code");
         counted_and_sampled(file, &mut counted, &mut sampled);
     }
-    assert_eq!(sampled.len() as u64, told.iter().sum::<u64>());
+    assert_eq!(sampled.len() as u64, stated.iter().sum::<u64>());
     assert!(counted.len() > 50, "each process has a count");
     let sum_counted: u64 = counted.iter().map(|(_, value)| value).sum();
     let sum_sampled = sampled.iter().filter(|tid| counted.iter().any(|(t, _)| t == *tid)).count();

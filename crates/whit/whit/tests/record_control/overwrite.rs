@@ -91,8 +91,8 @@ fn snapshots_go_into_files_of_their_own_where_outputs_are_switched() {
     let files = place.recordings("out.");
     assert_eq!((files.len(), samples(&output).len()), (2, 2), "{}", stderr(&output));
     if has_perf("snapshots in files") {
-        for (file, told) in files.iter().zip(samples(&output)) {
-            assert_eq!(count(file, "SAMPLE events"), told);
+        for (file, stated) in files.iter().zip(samples(&output)) {
+            assert_eq!(count(file, "SAMPLE events"), stated);
             let comms = perf(&["script", "-F", "comm"], file);
             assert!(comms.split_ascii_whitespace().all(|comm| comm == "sh"), "{comms}");
         }

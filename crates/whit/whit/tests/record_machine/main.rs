@@ -19,8 +19,8 @@ fn whit() -> Command {
 }
 
 #[test]
-fn a_cpu_that_goes_offline_ends_nothing() {
-    check("a_cpu_that_goes_offline_ends_nothing", || {
+fn a_cpu_that_is_set_offline_ends_nothing() {
+    check("a_cpu_that_is_set_offline_ends_nothing", || {
         let _changing = probe::may_change_the_machine()?;
         probe::whole_cpus()?;
         switch("0")?;

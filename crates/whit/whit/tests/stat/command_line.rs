@@ -52,7 +52,7 @@ fn values_may_be_attached_and_names_abbreviated() {
 }
 
 #[test]
-fn output_goes_to_the_named_file() {
+fn output_is_written_to_the_named_file() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("out");
     let path = file.to_str().unwrap();
@@ -100,7 +100,7 @@ fn wrong_options_are_named_with_the_remedy() {
 }
 
 #[test]
-fn reasons_stand_below_the_table_and_not_in_csv() {
+fn reasons_are_written_below_the_table_and_not_in_csv() {
     // No PMU has this type.
     let text = counted(&["-e", "4294967294:1,page-faults", "true"]);
     assert!(text.contains("<not supported>"), "{text}");

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// A user that is in no list.
-const NOBODY: u32 = 54_323;
+const UNPRIVILEGED: u32 = 54_323;
 /// The kernel's default: own processes in user mode.
 const USUAL_PARANOID: i64 = 2;
 
@@ -31,9 +31,9 @@ fn open_to_all(path: &Path) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-pub(crate) fn by_nobody(whit: &Path, arguments: &[&str]) -> Output {
+pub(crate) fn by_unprivileged(whit: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(whit);
-    command.arg("stat").args(arguments).uid(NOBODY).gid(NOBODY).current_dir("/");
+    command.arg("stat").args(arguments).uid(UNPRIVILEGED).gid(UNPRIVILEGED).current_dir("/");
     command.output().unwrap()
 }
 
@@ -41,7 +41,8 @@ pub(crate) fn by_nobody(whit: &Path, arguments: &[&str]) -> Output {
 fn a_user_counts_user_mode_and_hears_of_it_once() {
     check("a_user_counts_user_mode_and_hears_of_it_once", || {
         let (_dir, whit) = copy()?;
-        let output = by_nobody(&whit, &["-e", "page-faults,task-clock,minor-faults:u", "true"]);
+        let output =
+            by_unprivileged(&whit, &["-e", "page-faults,task-clock,minor-faults:u", "true"]);
         let text = said(&output);
         assert!(output.status.success(), "{text}");
         let warning = "kernel mode left out of page-faults, task-clock: \
@@ -51,7 +52,7 @@ fn a_user_counts_user_mode_and_hears_of_it_once() {
         for event in ["page-faults:u", "task-clock:u", "minor-faults:u"] {
             assert!(text.contains(event), "{text}");
         }
-        let csv = by_nobody(&whit, &["-x;", "-e", "page-faults:u,minor-faults:u", "true"]);
+        let csv = by_unprivileged(&whit, &["-x;", "-e", "page-faults:u,minor-faults:u", "true"]);
         let lines = fields(&said(&csv));
         assert!(lines.iter().all(|line| line[0].parse::<u64>().unwrap() > 0), "{lines:?}");
         Ok(())
@@ -62,18 +63,18 @@ fn a_user_counts_user_mode_and_hears_of_it_once() {
 fn refused_counts_have_the_command_that_allows_them() {
     check("refused_counts_have_the_command_that_allows_them", || {
         let (_dir, whit) = copy()?;
-        let all = by_nobody(&whit, &["-a", "sleep", "1000"]);
+        let all = by_unprivileged(&whit, &["-a", "sleep", "1000"]);
         assert!(!all.status.success());
         let text = said(&all);
         assert!(text.contains("counting whole CPUs needs kernel.perf_event_paranoid 0"), "{text}");
         assert!(text.contains("sysctl kernel.perf_event_paranoid=0"), "{text}");
         assert!(text.contains("setup --group perf_users"), "{text}");
         let busy = Busy::start();
-        let others = by_nobody(&whit, &["-e", "page-faults:u", "-p", &busy.id().to_string()]);
+        let others = by_unprivileged(&whit, &["-e", "page-faults:u", "-p", &busy.id().to_string()]);
         assert!(!others.status.success());
         assert!(said(&others).contains("belongs to another user"), "{}", said(&others));
         // One of two is allowed: it is counted, the other named.
-        let mixed = by_nobody(&whit, &["-x;", "-e", "page-faults:u,2:1", "true"]);
+        let mixed = by_unprivileged(&whit, &["-x;", "-e", "page-faults:u,2:1", "true"]);
         let text = said(&mixed);
         assert!(mixed.status.success(), "{text}");
         assert!(text.contains("not counted: 2:1: tracepoints need"), "{text}");
@@ -93,8 +94,9 @@ fn a_command_that_gains_rights_is_said_to_have_lost_its_events() {
         whit_testing::run::copy_program("/bin/sh", &shell);
         std::fs::set_permissions(&shell, std::fs::Permissions::from_mode(0o4755)).unwrap();
         let work = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
-        let run =
-            |program: &str| said(&by_nobody(&whit, &["-e", "task-clock:u", program, "-c", work]));
+        let run = |program: &str| {
+            said(&by_unprivileged(&whit, &["-e", "task-clock:u", program, "-c", work]))
+        };
         let text = run(shell.to_str().unwrap());
         assert!(text.contains("took the events off the command"), "{text}");
         assert!(!run("/bin/sh").contains("took the events off"));
@@ -107,13 +109,13 @@ fn a_member_counts_the_whole_machine_and_the_command_gains_nothing() {
     check("a_member_counts_the_whole_machine_and_the_command_gains_nothing", || {
         let (dir, whit) = copy()?;
         let setup = Command::new(&whit)
-            .args(["setup", "--group", &NOBODY.to_string(), "--binary"])
+            .args(["setup", "--group", &UNPRIVILEGED.to_string(), "--binary"])
             .arg(&whit)
             .output()
             .unwrap();
         assert!(setup.status.success(), "{}", said(&setup));
         let output =
-            by_nobody(&whit, &["-a", "-x;", "-e", "cpu-clock", "cat", "/proc/self/status"]);
+            by_unprivileged(&whit, &["-a", "-x;", "-e", "cpu-clock", "cat", "/proc/self/status"]);
         assert!(output.status.success(), "{}", said(&output));
         assert!(fields(&said(&output))[0][0].parse::<f64>().unwrap() > 0.0);
         let status = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -124,7 +126,7 @@ fn a_member_counts_the_whole_machine_and_the_command_gains_nothing() {
         // A file of root's stays root's.
         let file = dir.path().join("roots");
         std::fs::write(&file, "kept").unwrap();
-        let refused = by_nobody(&whit, &["-o", file.to_str().unwrap(), "--null", "true"]);
+        let refused = by_unprivileged(&whit, &["-o", file.to_str().unwrap(), "--null", "true"]);
         assert!(!refused.status.success());
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "kept");
         Ok(())

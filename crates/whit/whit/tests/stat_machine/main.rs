@@ -48,7 +48,7 @@ fn the_old_hierarchy_counts_alike() {
 }
 
 #[test]
-fn a_cpu_that_goes_and_comes_back_is_counted_again() {
+fn a_cpu_that_was_offline_is_counted_again() {
     check("a_cpu_that_goes_and_comes_back", || {
         let _alone = probe::may_change_the_machine()?;
         probe::bpf_cgroups()?;

@@ -97,10 +97,10 @@ fn has_longer(data: &Path) -> bool {
 }
 
 /// The line of each report, and the periods that perf reads, in the recording itself or in an export for it.
-fn assert_told(data: &Path, for_perf: &Path, from: &str) -> Result<(), Skip> {
+fn assert_reduction(data: &Path, for_perf: &Path, from: &str) -> Result<(), Skip> {
     for report in [&["report", "--stdio"], &["report", "--json"]] {
-        let told = text(whit().args(report).arg("-i").arg(data));
-        assert!(told.contains(&format!("{REDUCED} 0.30%")), "{from}, {report:?}: {told}");
+        let printed = text(whit().args(report).arg("-i").arg(data));
+        assert!(printed.contains(&format!("{REDUCED} 0.30%")), "{from}, {report:?}: {printed}");
     }
     let ours = periods(data);
     assert!(ours.iter().any(|ns| *ns >= LONGER_NS), "{from}: {ours:?}");
@@ -109,8 +109,8 @@ fn assert_told(data: &Path, for_perf: &Path, from: &str) -> Result<(), Skip> {
 }
 
 #[test]
-fn streams_and_the_files_of_killed_recorders_tell_what_was_left_out() {
-    check("streams_and_the_files_of_killed_recorders_tell_what_was_left_out", || {
+fn streams_and_the_files_of_killed_recorders_state_what_was_left_out() {
+    check("streams_and_the_files_of_killed_recorders_state_what_was_left_out", || {
         let _busy = Busy::start();
         let folder = tempfile::tempdir().expect("make a directory");
         let [piped, killed, exported] =
@@ -137,7 +137,7 @@ fn streams_and_the_files_of_killed_recorders_tell_what_was_left_out() {
             child.wait().expect("wait for whit");
             reader.wait().expect("wait for cat");
             assert!(is_reduced, "no longer period in the pipe: {:?}", periods(&piped));
-            assert_told(&piped, &piped, "a pipe")?;
+            assert_reduction(&piped, &piped, "a pipe")?;
             let mut child = recorder(&killed).spawn().expect("start whit");
             whit_testing::wait::wait_for_command(&child, "sleep");
             let is_reduced = whit_testing::wait::is_soon(|| has_longer(&killed));
@@ -145,8 +145,8 @@ fn streams_and_the_files_of_killed_recorders_tell_what_was_left_out() {
             child.wait().expect("wait for whit");
             assert!(is_reduced, "no longer period: {:?}", periods(&killed));
             text(whit().args(["export", "--perf", "-i"]).arg(&killed).arg("-o").arg(&exported));
-            assert_told(&killed, &exported, "a killed recorder")?;
-            assert_told(&exported, &exported, "an export")?;
+            assert_reduction(&killed, &exported, "a killed recorder")?;
+            assert_reduction(&exported, &exported, "an export")?;
             for file in [&killed, &exported] {
                 std::fs::remove_file(file).expect("remove a file");
             }
@@ -156,8 +156,8 @@ fn streams_and_the_files_of_killed_recorders_tell_what_was_left_out() {
 }
 
 #[test]
-fn each_output_of_a_switching_recorder_tells_what_was_left_out() {
-    check("each_output_of_a_switching_recorder_tells_what_was_left_out", || {
+fn each_output_of_a_switching_recorder_states_what_was_left_out() {
+    check("each_output_of_a_switching_recorder_states_what_was_left_out", || {
         let _busy = Busy::start();
         let options =
             ["--engine=ring", "-F", "4000", "--max-overhead", "0.3", "--switch-output=2s"];
@@ -169,8 +169,8 @@ fn each_output_of_a_switching_recorder_tells_what_was_left_out() {
         assert!(outputs.len() >= 2, "{outputs:?}");
         for output in &outputs {
             // One may lie in a pause, and have no sample.
-            let told = text(whit().args(["report", "--stdio", "-i"]).arg(output));
-            assert!(told.contains(&format!("{REDUCED} 0.30%")), "{output:?}: {told}");
+            let printed = text(whit().args(["report", "--stdio", "-i"]).arg(output));
+            assert!(printed.contains(&format!("{REDUCED} 0.30%")), "{output:?}: {printed}");
         }
         Ok(())
     });
@@ -214,8 +214,8 @@ mod measured {
 
     /// The clock counts all time of CPUs that are not idle, so the sum of all periods is that time, with any change.
     #[test]
-    fn samples_say_the_time_that_they_stand_for() {
-        check("samples_say_the_time_that_they_stand_for", || {
+    fn samples_say_the_time_that_they_represent() {
+        check("samples_say_the_time_that_they_represent", || {
             let cpus = std::thread::available_parallelism().expect("CPUs").get();
             let _busy: Vec<_> = (0..cpus).map(|_| Busy::start()).collect();
             for engine in ["--engine=ring", "--engine=bpf"] {

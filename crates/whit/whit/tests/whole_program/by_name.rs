@@ -85,8 +85,8 @@ fn recorder(path: &Path, line: &[&str]) -> std::process::Command {
 }
 
 #[test]
-fn a_cgroup_is_recorded_with_whoever_enters_it() {
-    check("a_cgroup_is_recorded_with_whoever_enters_it", || {
+fn a_cgroup_is_recorded_with_all_that_enter_it() {
+    check("a_cgroup_is_recorded_with_all_that_enter_it", || {
         probe::whole_cpus()?;
         probe::cgroup_events()?;
         probe::bpf_stacks()?;

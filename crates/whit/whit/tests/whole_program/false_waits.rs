@@ -131,7 +131,7 @@ struct Recorder {
     child: Child,
     stderr: PathBuf,
     /// A recorder without a command of its own records as long as this is open.
-    go_on: Option<ChildStdin>,
+    gate: Option<ChildStdin>,
     /// The program that is recorded, if the recorder did not start it. It ends when the pipe is closed.
     recorded: Option<(Child, ChildStdin)>,
 }
@@ -173,7 +173,7 @@ impl Recorder {
             whit.arg(program.get_program()).args(program.get_args());
             let mut child = whit.spawn().expect("run whit");
             let program = Program::new(child.stdout.take().expect("a pipe"));
-            return Ok((Recorder { child, stderr, go_on: None, recorded: None }, program));
+            return Ok((Recorder { child, stderr, gate: None, recorded: None }, program));
         }
         let mut spawn = program;
         spawn.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -193,8 +193,8 @@ impl Recorder {
         stdout.read_line(&mut begun).expect("read what the command says");
         assert_eq!(begun, "begun\n", "{}", std::fs::read_to_string(&stderr).unwrap_or_default());
         writeln!(begin).expect("have the program begin");
-        let go_on = child.stdin.take();
-        Ok((Recorder { child, stderr, go_on, recorded: Some((recorded, begin)) }, program))
+        let gate = child.stdin.take();
+        Ok((Recorder { child, stderr, gate, recorded: Some((recorded, begin)) }, program))
     }
 
     fn signal(&self, signal: &str) {
@@ -247,10 +247,10 @@ impl Recorder {
             Trouble::StoppedToTheEnd => self.signal("CONT"),
             _ => {}
         }
-        drop(self.go_on.take());
+        drop(self.gate.take());
         let status = self.child.wait().expect("wait for whit");
-        if let Some((mut recorded, go_on)) = self.recorded.take() {
-            drop(go_on);
+        if let Some((mut recorded, gate)) = self.recorded.take() {
+            drop(gate);
             assert!(recorded.wait().expect("wait for the program").success());
         }
         let said = std::fs::read_to_string(&self.stderr).expect("read what whit said");

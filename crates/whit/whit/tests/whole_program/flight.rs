@@ -185,8 +185,8 @@ fn stalls_are_dumped() {
 }
 
 #[test]
-fn dumps_go_on_after_the_recorder_was_killed() {
-    check("flight::dumps_go_on_after_the_recorder_was_killed", || {
+fn dumps_continue_after_the_recorder_was_killed() {
+    check("flight::dumps_continue_after_the_recorder_was_killed", || {
         let flight = Flight::start("signal")?;
         let children = format!("/proc/{0}/task/{0}/children", flight.child.id());
         let recorder = || fs::read_to_string(&children).unwrap().trim().to_owned();

@@ -344,7 +344,7 @@ fn a_container_that_has_ended_keeps_its_names() {
 }
 
 #[test]
-fn a_container_that_nobody_could_look_into_has_no_names_of_the_host() {
+fn a_container_without_access_has_no_names_of_the_host() {
     check("kept_container_not", || {
         let place = Place::with("service")?;
         std::fs::rename(place.path("app"), place.path("original")).expect("rename");

@@ -135,7 +135,7 @@ fn compare_with_switches(engine: &str) -> Result<f64, Skip> {
     whit_record.arg(format!("--engine={engine}")).arg("-o").arg(&path);
     let output = record(whit_record.arg("--").arg(&phases).args(["--iterations", PART_MS]))?;
     assert!(String::from_utf8_lossy(&output).contains("workload=phases"));
-    let told = switches_of_perf(&path, false)?;
+    let by_perf = switches_of_perf(&path, false)?;
 
     let report = json(&path, &["--latency", "-s", "tid"]);
     let parallelism = &report["parallelism"];
@@ -143,7 +143,7 @@ fn compare_with_switches(engine: &str) -> Result<f64, Skip> {
     // Clocks of CPUs differ by less than a microsecond, where a thread moves from one to the other.
     assert!(parallelism["unknown_ns"].as_u64() < Some(100_000), "{parallelism}");
     let ran_ns = parallelism["ran_ns"].as_f64().expect("a time");
-    let mut off = (ran_ns / told.ran_ns - 1.0).abs() / 0.01;
+    let mut off = (ran_ns / by_perf.ran_ns - 1.0).abs() / 0.01;
     let event = &report["events"][0];
     let latency = event["latency"].as_f64().expect("a latency");
     // Events of CPUs are sampled at fixed moments: each of some hundred switches moves one of 1,200 samples in or out.
@@ -151,9 +151,9 @@ fn compare_with_switches(engine: &str) -> Result<f64, Skip> {
     off = off.max((latency / ran_ns - 1.0).abs() / 0.05);
     for row in event["rows"].as_array().expect("rows") {
         let tid = row["tid"].as_i64().expect("a thread");
-        let weights = told.by_thread.get(&tid).copied().unwrap_or_default();
+        let weights = by_perf.by_thread.get(&tid).copied().unwrap_or_default();
         let shares = (&row["self"]["latency_percent"], &row["self"]["percent"]);
-        let expected = (weights.latency / told.ran_ns, weights.cpu / told.cpu_ns);
+        let expected = (weights.latency / by_perf.ran_ns, weights.cpu / by_perf.cpu_ns);
         for (share, expected) in [(shares.0, expected.0), (shares.1, expected.1)] {
             let share = share.as_f64().expect("a share");
             off = off.max((share - 100.0 * expected).abs() / TOLERANCE_PERCENT);
@@ -212,7 +212,7 @@ struct Weights {
 
 /// Times in nanoseconds.
 #[derive(Debug, Default)]
-struct Told {
+struct PerfTimes {
     ran_ns: f64,
     cpu_ns: f64,
     by_thread: BTreeMap<i64, Weights>,
@@ -221,7 +221,7 @@ struct Told {
 }
 
 /// Adds up who ran when, by the switches that perf prints.
-fn switches_of_perf(path: &Path, of_whole_cpus: bool) -> Result<Told, Skip> {
+fn switches_of_perf(path: &Path, of_whole_cpus: bool) -> Result<PerfTimes, Skip> {
     let mut script = perf()?;
     script
         .args([
@@ -235,7 +235,7 @@ fn switches_of_perf(path: &Path, of_whole_cpus: bool) -> Result<Told, Skip> {
         ])
         .arg(path);
     let printed = text(&mut script);
-    let (mut told, mut running, mut now) = (Told::default(), BTreeMap::new(), 0.0);
+    let (mut by_perf, mut running, mut now) = (PerfTimes::default(), BTreeMap::new(), 0.0);
     for line in printed.lines() {
         let Some((tid, rest)) = line.trim().split_once(" [") else { continue };
         let Some((cpu, rest)) = rest.split_once("] ") else { continue };
@@ -247,17 +247,17 @@ fn switches_of_perf(path: &Path, of_whole_cpus: bool) -> Result<Told, Skip> {
         let time: f64 = time.parse::<f64>().expect("a time") * 1e9;
         let distinct: BTreeSet<i64> = running.values().copied().collect();
         if !distinct.is_empty() {
-            told.ran_ns += time - now;
+            by_perf.ran_ns += time - now;
         }
         for ran in &distinct {
-            let weights = told.by_thread.entry(*ran).or_default();
+            let weights = by_perf.by_thread.entry(*ran).or_default();
             weights.cpu += time - now;
             weights.latency += (time - now) / distinct.len() as f64;
-            told.cpu_ns += time - now;
+            by_perf.cpu_ns += time - now;
         }
         now = time;
         if !what.contains("PERF_RECORD_") {
-            *told.samples.entry(distinct.len() as u64).or_default() += u64::from(tid != 0);
+            *by_perf.samples.entry(distinct.len() as u64).or_default() += u64::from(tid != 0);
         }
         match what {
             _ if what.contains("PERF_RECORD_SWITCH") && what.contains("OUT") => {
@@ -275,7 +275,7 @@ fn switches_of_perf(path: &Path, of_whole_cpus: bool) -> Result<Told, Skip> {
             }
         }
     }
-    Ok(told)
+    Ok(by_perf)
 }
 
 /// The most samples that a level has too many, as a share of the tolerance of one in 200.
@@ -288,7 +288,7 @@ fn compare_whole_machine() -> Result<f64, Skip> {
     // Half a second: on a busy machine, others switch some hundred thousand times a second.
     let script = "timeout 0.5 \"$0\" --iterations 1000 || :";
     record(recorder.args(["--", "sh", "-c", script]).arg(&phases))?;
-    let told = switches_of_perf(&path, true)?;
+    let by_perf = switches_of_perf(&path, true)?;
     let counts = |set: &str, comm: Option<&str>| {
         let set = format!("--parallelism-of={set}");
         let report = json(&path, &["-s", "comm,parallelism", "--no-children", &set]);
@@ -302,13 +302,14 @@ fn compare_whole_machine() -> Result<f64, Skip> {
     };
     // Nobody else knows of losses, which make samples unknown. The order of records of one moment is not defined.
     let mut surplus = 0u64;
-    let (mut of_machine, all_samples) = (counts("all", None), told.samples.values().sum::<u64>());
+    let (mut of_machine, all_samples) =
+        (counts("all", None), by_perf.samples.values().sum::<u64>());
     // Samples of idle CPUs are at level 0, and the yardstick has none of them.
     of_machine.remove(&Some(0));
     for (level, samples) in
         of_machine.iter().filter_map(|(level, samples)| Some(((*level)?, *samples)))
     {
-        let expected = told.samples.get(&level).copied().unwrap_or(0);
+        let expected = by_perf.samples.get(&level).copied().unwrap_or(0);
         surplus = surplus.max(samples.saturating_sub(expected));
     }
     let unknown = of_machine.get(&None).copied().unwrap_or(0);

@@ -13,8 +13,8 @@ const EVENTS: &str = "cpu-clock,software/period=1,name=cs,config=0x3/kD";
 const SLEEPS: usize = 20;
 
 #[test]
-fn perfs_samples_of_switches_keep_their_ids_beside_the_bpf_engine() {
-    check("perfs_samples_of_switches_keep_their_ids_beside_the_bpf_engine", || {
+fn perfs_samples_of_switches_keep_their_ids_with_the_bpf_engine() {
+    check("perfs_samples_of_switches_keep_their_ids_with_the_bpf_engine", || {
         probe::bpf_stacks()?;
         let place = tempfile::tempdir().expect("make a directory");
         let (ours, theirs) = (place.path().join("ours.data"), place.path().join("theirs.data"));
@@ -46,8 +46,8 @@ fn around(mut recorder: Command, options: &[&str], command: &Command) -> Command
 /// Recorders of the whole machine that ask for build ids make stock perf end with a smashed stack, so the other one
 /// follows the program alone. The kernel writes a record for the newest event first.
 #[test]
-fn names_are_those_of_a_run_alone_beside_recorders_that_ask_for_build_ids() {
-    check("names_are_those_of_a_run_alone_beside_recorders_that_ask_for_build_ids", || {
+fn names_are_those_of_a_run_alone_with_recorders_that_ask_for_build_ids() {
+    check("names_are_those_of_a_run_alone_with_recorders_that_ask_for_build_ids", || {
         probe::bpf_stacks()?;
         let (place, program) =
             (tempfile::tempdir().expect("make a directory"), workload("matrix")?);
@@ -86,8 +86,8 @@ fn names_are_those_of_a_run_alone_beside_recorders_that_ask_for_build_ids() {
 }
 
 #[test]
-fn records_of_bpf_programs_have_their_own_time_beside_other_recorders() {
-    check("records_of_bpf_programs_have_their_own_time_beside_other_recorders", || {
+fn records_of_bpf_programs_have_their_own_time_with_other_recorders() {
+    check("records_of_bpf_programs_have_their_own_time_with_other_recorders", || {
         probe::bpf_stacks()?;
         probe::whole_cpus()?;
         let place = tempfile::tempdir().expect("make a directory");

@@ -38,8 +38,8 @@ fn the_bpf_engine_takes_precise_events() {
 }
 
 #[test]
-fn reports_say_where_samples_stand() {
-    check("reports_say_where_samples_stand", || {
+fn reports_say_where_samples_are() {
+    check("reports_say_where_samples_are", || {
         probe::bpf_stacks()?;
         probe::whole_cpus()?;
         let (folder, deep) = (tempfile::tempdir().expect("make a directory"), workload("deep")?);

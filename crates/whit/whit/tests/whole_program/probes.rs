@@ -86,17 +86,18 @@ fn assert_calls(printed: &str, said: &str) {
     let hits: Vec<_> = samples.iter().filter(|sample| sample.head.contains("inner_")).collect();
     assert_eq!(hits.len(), ITERATIONS, "{said}");
     let wanted = calls();
-    let told: Vec<String> = hits.into_iter().map(call).collect();
-    let right = told.iter().zip(&wanted).filter(|(told, wanted)| told == wanted).count();
+    let found: Vec<String> = hits.into_iter().map(call).collect();
+    let right = found.iter().zip(&wanted).filter(|(found, wanted)| found == wanted).count();
     // A cut stack lacks the outer function.
-    let is_other = |(told, wanted): &(&String, &String)| told != wanted && !told.starts_with('-');
-    let wrong = told.iter().zip(&wanted).find(is_other);
+    let is_other =
+        |(found, wanted): &(&String, &String)| found != wanted && !found.starts_with('-');
+    let wrong = found.iter().zip(&wanted).find(is_other);
     assert_eq!(wrong, None, "{said}");
     assert!(right >= ITERATIONS - MOST_CUT, "{right} of {ITERATIONS}: {said}");
 }
 
 #[test]
-fn each_hit_of_a_probe_has_its_stack_beside_samples_of_a_clock() {
+fn each_hit_of_a_probe_has_its_stack_with_samples_of_a_clock() {
     check("probes_bpf", || {
         probe::bpf_stacks()?;
         let (place, program) =

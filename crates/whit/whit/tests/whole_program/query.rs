@@ -166,16 +166,16 @@ fn waits_have_the_counts_and_times_of_the_switch_report() {
             "SELECT t.tid, COUNT(*) AS waits FROM wait w JOIN thread t USING (utid)
             WHERE w.kind = 'sync' AND begun_before = 0 GROUP BY t.tid ORDER BY t.tid",
         );
-        let told = report["threads"].as_array().expect("threads").iter().map(|thread| {
+        let reported = report["threads"].as_array().expect("threads").iter().map(|thread| {
             (
                 thread["tid"].as_u64(),
                 thread["sums"]["sync_count"].as_u64().filter(|count| *count > 0),
             )
         });
-        let mut told: Vec<_> = told.filter(|(_, count)| count.is_some()).collect();
-        told.sort_unstable();
+        let mut reported: Vec<_> = reported.filter(|(_, count)| count.is_some()).collect();
+        reported.sort_unstable();
         let counted = by_thread.iter().map(|row| (row["tid"].as_u64(), row["waits"].as_u64()));
-        assert_eq!(counted.collect::<Vec<_>>(), told);
+        assert_eq!(counted.collect::<Vec<_>>(), reported);
         // Each thread runs on one CPU at a time, and each CPU runs one thread.
         let overlaps = "SELECT COUNT(*) FROM (SELECT ts, ts + dur AS end, LEAD(ts) OVER (PARTITION BY utid ORDER BY ts)
             AS next FROM thread_state) WHERE next < end";
@@ -198,9 +198,9 @@ fn the_ledger_has_the_figures_of_the_report() {
             row.unwrap_or_else(|| panic!("no {key} in {figures:?}"))["value"].clone()
         };
         let mut compared = 0;
-        for (key, told) in ledger.iter().filter(|(_, told)| told.is_u64()) {
+        for (key, reported) in ledger.iter().filter(|(_, reported)| reported.is_u64()) {
             if figures.iter().any(|row| row["key"] == *key) {
-                assert_eq!(value(key), *told, "{key}");
+                assert_eq!(value(key), *reported, "{key}");
                 compared += 1;
             }
         }

@@ -112,12 +112,12 @@ fn dumps_go_through_the_trampolines_of_a_jitdump_file() {
 }
 
 #[test]
-fn the_bpf_engine_goes_through_the_trampolines_of_a_perf_map() {
+fn the_bpf_engine_unwinds_the_trampolines_of_a_perf_map() {
     trampolines("runtimes_python_3_12_perf_bpf", "3.12", "perf", &BPF);
 }
 
 #[test]
-fn the_bpf_engine_goes_through_the_trampolines_of_a_jitdump_file() {
+fn the_bpf_engine_unwinds_the_trampolines_of_a_jitdump_file() {
     trampolines("runtimes_python_3_13_perf_jit_bpf", "3.13", "perf_jit", &BPF);
 }
 
@@ -271,7 +271,7 @@ fn java_that_a_signal_would_end_is_left_alone() {
 }
 
 #[test]
-fn a_recording_without_java_says_that_nobody_was_asked() {
+fn a_recording_without_java_says_that_no_process_was_asked() {
     check("runtimes_no_java", || {
         probe::own_events()?;
         let place = tempfile::tempdir().expect("make a directory");

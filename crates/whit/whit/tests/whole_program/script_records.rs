@@ -114,8 +114,8 @@ fn samples_between_two_events_are_those_of_perf() {
 }
 
 #[test]
-fn places_stand_for_hidden_call_chains() {
-    check("places_stand_for_hidden_call_chains", || {
+fn places_replace_hidden_call_chains() {
+    check("places_replace_hidden_call_chains", || {
         let path = golden("perf-fp");
         let root = repository().join("tests/recordings/golden/root");
         let symfs = root.to_str().expect("a path in UTF-8");

@@ -73,7 +73,7 @@ fn a_program_that_began_on_another_has_its_name_and_symbols() {
 
 /// Only names, mappings, forks and exits come from other CPUs: no switch, and nobody is taken to run.
 #[test]
-fn the_others_tell_of_no_runs() {
+fn the_others_report_no_runs() {
     check("some_cpus_runs", || {
         probe::online_cpus(2)?;
         let (program, dir) = (workload("spawn")?, tempfile::tempdir().expect("a folder"));
@@ -82,12 +82,12 @@ fn the_others_tell_of_no_runs() {
         recorder.args(["taskset", "-c", "1"]).arg(program).args(["--iterations", "30"]);
         record(&mut recorder)?;
         let events = ["--show-switch-events", "--show-task-events"];
-        let told = text(perf()?.args(["script", "-i"]).arg(&data).args(events));
+        let printed = text(perf()?.args(["script", "-i"]).arg(&data).args(events));
         let elsewhere = |kind: &str| {
-            told.lines().filter(|line| line.contains("[001]") && line.contains(kind)).count()
+            printed.lines().filter(|line| line.contains("[001]") && line.contains(kind)).count()
         };
         assert_eq!(elsewhere("PERF_RECORD_SWITCH"), 0);
-        assert!(elsewhere("PERF_RECORD_COMM") > 30, "{told:.2000}");
+        assert!(elsewhere("PERF_RECORD_COMM") > 30, "{printed:.2000}");
         let json = text(whit().args(["switches", "--json", "-i"]).arg(&data));
         let json: Value = serde_json::from_str(&json).expect("JSON");
         let number = |value: &Value| value.as_u64().expect("a number");

@@ -236,10 +236,10 @@ fn a_stack_is_not_taken_for_another_of_the_same_place() {
         });
         let mut wanted = printed.lines().peekable();
         let (mut matched, mut cut, mut others) = (0, 0, 0);
-        for told in waits.map(caller) {
+        for wait in waits.map(caller) {
             // Before the program's tables were there.
-            let is_cut = told.contains('-');
-            match wanted.next_if(|wanted| is_cut || told == *wanted) {
+            let is_cut = wait.contains('-');
+            match wanted.next_if(|wanted| is_cut || wait == *wanted) {
                 Some(_) if is_cut => cut += 1,
                 Some(_) => matched += 1,
                 // A wait that was over before it began, but was preempted, is none to the program.
@@ -327,7 +327,7 @@ fn samples_of_tracepoints_have_their_stacks() {
 }
 
 #[test]
-fn perfs_own_samples_stand_beside_those_of_the_engine() {
+fn perfs_own_samples_are_recorded_with_those_of_the_engine() {
     check("bpf_dumps", || {
         let (program, place) = (workload("deep")?, TestFolder::new());
         let options = ["-F", "1000", "--call-graph", "dwarf,16384", "-m", "32M"];
@@ -339,8 +339,8 @@ fn perfs_own_samples_stand_beside_those_of_the_engine() {
         let samples: Vec<&str> =
             printed.split("\n\n").filter(|lines| lines.contains(':')).collect();
         let of = |event: &str| samples.iter().filter(|lines| lines.contains(event)).count();
-        let (told, dumped) = (of("bpf-stacks:"), of("cpu-clock:"));
-        assert!(told == dumped && told > 50, "{told} and {dumped}: {printed}");
+        let (walked, dumped) = (of("bpf-stacks:"), of("cpu-clock:"));
+        assert!(walked == dumped && walked > 50, "{walked} and {dumped}: {printed}");
         let mut report = perf()?;
         let report = text(report.args(["report", "--stdio", "-g", "none", "-i"]).arg(&data));
         let titles = report.lines().filter(|line| line.starts_with("# Samples: "));

@@ -262,7 +262,7 @@ fn code_that_is_replaced_at_one_address_has_the_name_of_its_time() {
 }
 
 #[test]
-fn a_process_whose_main_thread_has_ended_has_names() {
+fn a_process_with_an_ended_main_thread_has_names() {
     check("vanished_code::headless", || {
         let place = Place::new()?;
         place.compile("headless", HEADLESS, &[]);

@@ -271,8 +271,8 @@ fn a_quiet_target_is_no_recorder_that_hangs() {
 }
 
 #[test]
-fn nobody_makes_windows_that_no_sink_takes() {
-    check("watch::nobody_makes_windows_that_no_sink_takes", || {
+fn no_windows_are_made_that_no_sink_takes() {
+    check("watch::no_windows_are_made_that_no_sink_takes", || {
         let mut service = Service::start("window = \"1s\"\nformat = \"none\"\n")?;
         let is_old = || service.status()["up_s"].as_f64() > Some(6.0);
         assert!(is_soon(is_old), "{}", service.log());
@@ -309,8 +309,8 @@ fn idle_cpus_have_no_samples() {
 }
 
 #[test]
-fn windows_become_a_dataset_whose_oldest_ones_go() {
-    check("watch::windows_become_a_dataset_whose_oldest_ones_go", || {
+fn windows_become_a_dataset_that_drops_its_oldest_ones() {
+    check("watch::windows_become_a_dataset_that_drops_its_oldest_ones", || {
         let busy = Load::start(Command::new(workload("shares")?).args(["flat", "120"]));
         let config = "freq = 199\nwindow = \"1s\"\nformat = \"parquet\"\n";
         let mut service = Service::start(config)?;

@@ -61,7 +61,7 @@ fn events_that_take_turns_are_estimated_alike() {
 }
 
 #[test]
-fn events_beyond_bpf_are_counted_beside_it_and_named() {
+fn events_beyond_bpf_are_counted_without_it_and_named() {
     check("bpf::what_bpf_cannot_count_is_counted_beside_it", || {
         probe::bpf_cgroups()?;
         let group = Cgroup::make("beside", &["a"])?;
@@ -86,7 +86,7 @@ fn events_beyond_bpf_are_counted_beside_it_and_named() {
 }
 
 #[test]
-fn more_events_than_fit_are_counted_beside_the_others() {
+fn more_events_than_fit_are_counted_with_the_others() {
     check("bpf::more_events_than_fit", || {
         probe::bpf_cgroups()?;
         let group = Cgroup::make("many", &["a"])?;

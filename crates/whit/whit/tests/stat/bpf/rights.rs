@@ -4,7 +4,7 @@ use crate::cgroup::Cgroup;
 use crate::engines::ON;
 use crate::support::{Skip, check, counted, probe, said, whit};
 use crate::table::{count, rows};
-use crate::users::{by_nobody, copy};
+use crate::users::{by_unprivileged, copy};
 use std::fs::File;
 use std::path::Path;
 use whit_sys::capability::{Capability, CapabilitySet};
@@ -26,7 +26,7 @@ fn without_the_right_to_bpf_the_kernels_events_count_and_that_is_said_once() {
         let name = group.of("a");
         let cgroup = ["-a", "--for-each-cgroup", &name, "-e", "page-faults"];
         let run = |options: &[&str]| {
-            let output = by_nobody(&whit, &[options, &cgroup, &["sleep", "0.3"]].concat());
+            let output = by_unprivileged(&whit, &[options, &cgroup, &["sleep", "0.3"]].concat());
             (output.status.success(), said(&output))
         };
         // Root's work, meanwhile.
@@ -66,7 +66,7 @@ fn a_member_counts_by_bpf_and_the_command_gains_nothing() {
         let (_dir, whit) = copy()?;
         lend(&whit, &[Capability::PerfMon, Capability::Bpf])?;
         let line = [ON, "-a", "-I", "50", "-e", "cpu-clock", "-G", &group.name];
-        let output = by_nobody(&whit, &[&line[..], &["cat", "/proc/self/status"]].concat());
+        let output = by_unprivileged(&whit, &[&line[..], &["cat", "/proc/self/status"]].concat());
         let text = said(&output);
         assert!(output.status.success(), "{text}");
         assert!(text.contains("counted by BPF: 1 cgroup"), "{text}");

@@ -82,11 +82,14 @@ fn a_wait_is_shown_whole_by_its_handle() {
             waits.map(|wait| words(&wait["handle"]).to_owned()).collect()
         };
         let known = handles(&switches["worst"]);
-        let told = handles(&brief["waits"]["longest"]["first"]);
-        assert!(!told.is_empty() && told.iter().any(|handle| known.contains(handle)), "{told:?}");
+        let longest = handles(&brief["waits"]["longest"]["first"]);
+        assert!(
+            !longest.is_empty() && longest.iter().any(|handle| known.contains(handle)),
+            "{longest:?}"
+        );
         let text = asked.text(&["report", "--brief"]);
-        assert!(text.contains(&format!("  {} ", told[0])), "{text}");
-        assert!(text.contains(&format!("--wait {}", told[0])), "{text}");
+        assert!(text.contains(&format!("  {} ", longest[0])), "{text}");
+        assert!(text.contains(&format!("--wait {}", longest[0])), "{text}");
         let woken = switches["worst"].as_array().expect("waits");
         let woken = woken.iter().find(|wait| !wait["woken"]["stack"][0].is_null());
         let woken = woken.expect("a wait with the stack of its waker");

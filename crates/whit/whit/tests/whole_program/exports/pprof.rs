@@ -68,7 +68,7 @@ fn pprof_reads_the_sums_of_the_report() {
 }
 
 #[test]
-fn comments_of_pprof_tell_losses_and_cost() {
+fn comments_of_pprof_state_losses_and_cost() {
     check("exports_pprof_comments", || {
         let folder = tempfile::tempdir().expect("make a directory");
         for example in recordings::all(&folder) {

@@ -28,7 +28,7 @@ fn a_wrong_name_has_the_nearest_one() {
 }
 
 #[test]
-fn commands_of_the_shell_stand_in_place_of_a_statement() {
+fn commands_of_the_shell_replace_a_statement() {
     let output = query(&golden("losses"), &["-c", ".tables"]);
     let tables = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && tables.contains("\nsample "), "{tables}");
@@ -86,7 +86,7 @@ fn standard_input_is_for_statements_or_for_a_recording() {
 }
 
 #[test]
-fn losses_and_defects_are_said_beside_the_rows() {
+fn losses_and_defects_are_printed_with_the_rows() {
     let mut query = whit();
     let cut = tempfile::NamedTempFile::new().expect("make a file");
     let bytes = std::fs::read(golden("perf-fp")).expect("read a recording");

@@ -65,8 +65,8 @@ impl Terminal {
 }
 
 #[test]
-fn the_shell_completes_names_and_goes_on_behind_ctrl_c() {
-    check("the_shell_completes_names_and_goes_on_behind_ctrl_c", || {
+fn the_shell_completes_names_and_continues_after_ctrl_c() {
+    check("the_shell_completes_names_and_continues_after_ctrl_c", || {
         let home = tempfile::tempdir().expect("make a directory");
         let mut terminal = Terminal::start("--csv", home.path())?;
         terminal.wait_for("whit> ");

@@ -132,8 +132,8 @@ fn processes_with_a_hundred_thousand_mappings_fit_into_128_mib() {
 }
 
 #[test]
-fn a_recorder_that_finds_no_memory_goes_on_with_less() {
-    check("watch::a_recorder_that_finds_no_memory_goes_on_with_less", || {
+fn a_recorder_without_memory_continues_with_less() {
+    check("watch::a_recorder_without_memory_continues_with_less", || {
         // Programs and tables of the kernel alone take more.
         let group = limited("memory", 36 << 20)?;
         let mut service = start_in(&group, "window = \"1s\"\nswitches = true\n")?;
