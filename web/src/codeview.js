@@ -107,7 +107,7 @@ export class CodeView {
     }
     if (line >= 0) {
       const { lines, files, lineWeights } = this.#shown;
-      this.#tell(`${files[lines[line].file]}:${lines[line].line}`, weightAt(lineWeights, line + 1, this.event));
+      this.#showWeight(`${files[lines[line].file]}:${lines[line].line}`, weightAt(lineWeights, line + 1, this.event));
     }
   }
 
@@ -137,12 +137,12 @@ export class CodeView {
       this.lines.current = index;
       this.lines.reveal(index);
     }
-    this.#tell(`${this.#address(row)} ${this.#shown.texts[row] ?? ''}`, weightAt(this.#shown.rowWeights, row, this.event));
+    this.#showWeight(`${this.#address(row)} ${this.#shown.texts[row] ?? ''}`, weightAt(this.#shown.rowWeights, row, this.event));
   }
 
   /** @param {string} what
    *  @param {CodeWeight | null} weight */
-  #tell(what, weight) {
+  #showWeight(what, weight) {
     const share = weight === null ? 'no samples' : `${formatPercent(shareOf(weight, this.whole))} ${formatHalf(weight.half)}, ${plural(weight.samples, 'sample')}`;
     setStatus(`${what}: ${share}`);
   }

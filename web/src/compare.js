@@ -164,7 +164,7 @@ export function judgedOf(row) {
 /** True where the difference of a node's function may be chance, or nothing is known of it.
  *  @param {Pick<ComparisonEvent, 'byFunction'>} event
  *  @param {number} key */
-export function cannotBeTold({ byFunction }, key) {
+export function isUndecided({ byFunction }, key) {
   const judged = key < 0 ? null : judgedOf(byFunction.get(functionOf(key)));
   return judged === null || judged.verdict === 'cannot be told';
 }

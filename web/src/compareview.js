@@ -9,7 +9,7 @@ import { ALL, findPath, functionOf, pathTo } from './tree.js';
 import { Tooltip } from './popups.js';
 import { RowList } from './rowlist.js';
 import {
-  cannotBeTold, changeColour, changeText, comparedEvent, comparedRows, judgedOf, partRows, relativeChange, sideShares, valueText, verdictShort, verdictText,
+  changeColour, changeText, comparedEvent, comparedRows, isUndecided, judgedOf, partRows, relativeChange, sideShares, valueText, verdictShort, verdictText,
 } from './compare.js';
 
 /** @import { Page, Render } from './page.d.ts' */
@@ -167,7 +167,7 @@ export class CompareView {
       paint,
       fill: () => paint.root,
       fillNode: (node) => cssColour(changeColour(relativeChange(shares.before[node], shares.after[node]), theme)),
-      hatched: (node) => !this.isPart && cannotBeTold(this.#shown.event, graph.key[node]),
+      hatched: (node) => !this.isPart && isUndecided(this.#shown.event, graph.key[node]),
       name: (node) => this.#name(node),
       match: null,
       outlined: chosen,

@@ -69,8 +69,8 @@ export function pmiFact(pmi) {
   }
   const average = pmi.count > 0 ? pmi.timeNs / pmi.count : 0;
   const share = pmi.measuredNs > 0 ? `, ${formatPercent(pmi.timeNs / pmi.measuredNs)} of ${formatDuration(pmi.measuredNs)}` : '';
-  const whose = pmi.measurement === 'perf_handlers' ? '' : '; all NMIs that were handled, since perf’s handlers are hidden';
-  return `${formatCount(pmi.count)}, ${formatDuration(average)} each on average, ${formatDuration(pmi.longestNs)} at most, ${formatDuration(pmi.timeNs)} in all${share}${whose}`;
+  const scope = pmi.measurement === 'perf_handlers' ? '' : '; all NMIs that were handled, since perf’s handlers are hidden';
+  return `${formatCount(pmi.count)}, ${formatDuration(average)} each on average, ${formatDuration(pmi.longestNs)} at most, ${formatDuration(pmi.timeNs)} in all${share}${scope}`;
 }
 
 /** The cost of the recorder’s BPF programs, in words.

@@ -142,8 +142,8 @@ export class Strip {
    *  @param {number} samples
    *  @param {number} most */
   columns(samples, most = Infinity) {
-    const told = Math.min(most, Math.max(MIN_COLUMNS, samples / SAMPLES_EACH));
-    return Math.max(1, Math.floor(Math.min(told, this.moments.buckets, this.container.clientWidth - LEFT_PX)));
+    const allowed = Math.min(most, Math.max(MIN_COLUMNS, samples / SAMPLES_EACH));
+    return Math.max(1, Math.floor(Math.min(allowed, this.moments.buckets, this.container.clientWidth - LEFT_PX)));
   }
 
   #listen() {

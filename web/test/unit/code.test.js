@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { codeFor, hottestCode, instructionRows, lineRows, noCodeReason, shareOf } from '../../src/code.js';
-import { cannotBeTold, changeText, relativeChange, sideShares, valueText, verdictShort } from '../../src/compare.js';
+import { changeText, isUndecided, relativeChange, sideShares, valueText, verdictShort } from '../../src/compare.js';
 import { waitKind } from '../../src/colors.js';
 import { hiddenClasses, longestWaits, wakeChain } from '../../src/switches.js';
 
@@ -61,7 +61,7 @@ test('what cannot be told says which change would have been found', () => {
   assert.equal(valueText(2500, 100, 'units'), '2.50 k ±100');
   assert.equal(valueText(2500, null, 'units'), '2.50 k');
   const event = { byFunction: new Map([[1, { self: judged, total: { ...judged, verdict: 'faster' } }], [2, { self: judged, total: null }]]) };
-  assert.deepEqual([2, 4, 6].map((key) => cannotBeTold(event, key)), [false, true, true]);
+  assert.deepEqual([2, 4, 6].map((key) => isUndecided(event, key)), [false, true, true]);
 });
 
 /** Two threads that wake each other every 10 ns; thread 0 waits first. */
