@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use whit_testing::probe;
 use whit_testing::run::{self, repository};
+use whit_testing::wait::{Load, wait_until};
 use whit_testing::{Skip, check};
 
 const RECORDED: &str = "```console,recorded";
@@ -85,34 +86,50 @@ fn difference(shown: &str, actual: &str) -> Option<String> {
     more.map(|line| format!("the book does not show: {line}"))
 }
 
-/// Where the commands run.
-enum Place {
-    /// A folder of this machine, with the tested whit.
-    Here(PathBuf),
+/// The system whose commands run.
+enum System {
+    /// This machine with the tested whit, in a folder.
+    This(PathBuf),
     /// A root with an installed whit.
     CleanRoot(PathBuf),
 }
 
+/// A mount namespace of `scripts/inside.sh`, in which all commands run. The kernel may take many seconds to end such a
+/// namespace next to busy threads: a command with a namespace of its own ended after the programs that it ran with.
+struct Place {
+    system: System,
+    namespace: Load,
+}
+
 impl Place {
-    fn shell(&self, command: &str) -> Command {
+    fn new(system: System) -> Place {
         let mut inside = Command::new(repository().join("scripts/inside.sh"));
+        inside.arg(match &system {
+            System::This(_) => Path::new("/"),
+            System::CleanRoot(root) => root,
+        });
+        let namespace = Load::start(inside.args(["sleep", "infinity"]));
+        let comm = format!("/proc/{}/comm", namespace.id());
+        let is_made = || fs::read_to_string(&comm).is_ok_and(|comm| comm == "sleep\n");
+        wait_until("the namespace is made", is_made);
+        Place { system, namespace }
+    }
+
+    fn shell(&self, command: &str) -> Command {
+        let mut inside = Command::new("nsenter");
         inside.env_remove("PAGER");
-        match self {
-            Place::Here(folder) => {
+        inside.args(["--mount", "--root", "--target", &self.namespace.id().to_string(), "--"]);
+        match &self.system {
+            System::This(folder) => {
                 let programs = Path::new(env!("CARGO_BIN_EXE_whit")).parent().unwrap();
                 let path = std::env::var("PATH").unwrap();
                 let path = format!("{}:{}:{path}", programs.display(), folder.display());
                 let folder = folder.display();
-                inside.env("PATH", path).args(["/", "sh", "-c"]);
+                inside.env("PATH", path).args(["sh", "-c"]);
                 inside.arg(format!("cd '{folder}' && exec 2>&1 && {command}"));
             }
-            Place::CleanRoot(root) => {
-                inside.arg(root).args([
-                    "env",
-                    "-i",
-                    "HOME=/root",
-                    "DEBIAN_FRONTEND=noninteractive",
-                ]);
+            System::CleanRoot(_) => {
+                inside.args(["env", "-i", "HOME=/root", "DEBIAN_FRONTEND=noninteractive"]);
                 inside.arg("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
                 inside.args(["sh", "-c", &format!("cd && exec 2>&1 && {command}")]);
             }
@@ -121,7 +138,7 @@ impl Place {
     }
 
     fn installs(&self) -> bool {
-        matches!(self, Place::CleanRoot(_))
+        matches!(self.system, System::CleanRoot(_))
     }
 }
 
@@ -180,6 +197,7 @@ fn build_server(folder: &Path) {
 fn can_record() -> Result<(), Skip> {
     probe::root()?;
     probe::program("unshare")?;
+    probe::program("nsenter")?;
     probe::program("cc")?;
     probe::whole_cpus()?;
     probe::bpf_stacks()?;
@@ -202,12 +220,12 @@ fn the_tutorials_run() {
     check("book::the_tutorials_run", || {
         can_record()?;
         if let Some(root) = std::env::var_os("WHIT_TUTORIAL_ROOT") {
-            follow_all("tutorial/", &Place::CleanRoot(root.into()), 20);
+            follow_all("tutorial/", &Place::new(System::CleanRoot(root.into())), 20);
             return Ok(());
         }
         let folder = tempfile::tempdir().unwrap();
         build_server(folder.path());
-        follow_all("tutorial/", &Place::Here(folder.path().to_owned()), 20);
+        follow_all("tutorial/", &Place::new(System::This(folder.path().to_owned())), 20);
         Ok(())
     });
 }
@@ -218,7 +236,7 @@ fn the_how_tos_run() {
         can_record()?;
         let folder = tempfile::tempdir().unwrap();
         build_server(folder.path());
-        follow_all("how-to/", &Place::Here(folder.path().to_owned()), 10);
+        follow_all("how-to/", &Place::new(System::This(folder.path().to_owned())), 10);
         Ok(())
     });
 }
