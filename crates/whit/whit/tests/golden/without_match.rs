@@ -42,7 +42,7 @@ fn each_answer_names_the_value_without_a_match() {
 #[test]
 fn values_with_a_match_are_not_mentioned() {
     for value in
-        ["--comms fast-waiter", "--dsos mutexes", "--tid 20389", "--pid 20377", "--time 10%-90%"]
+        ["--comms fast-waiter", "--dsos mutexes", "--tid 17584", "--pid 17571", "--time 10%-90%"]
     {
         for answer in ANSWERS {
             let text = whit(&format!("{answer} {value}"));

@@ -219,7 +219,7 @@ const SWITCHES_OPTIONS: &[Sample] = &[
     accepted("flat", &["--flat"], "it is an answer"),
     accepted("per-thread", &["--per-thread"], "it is an answer"),
     accepted("worst", &["--worst"], "it is an answer"),
-    accepted("wait", &["--wait", "w-20377-2xrr5s9sr"], "it is an answer"),
+    accepted("wait", &["--wait", "w-17571-15y1wwqhr"], "it is an answer"),
     accepted("wakers", &["--wakers"], "it is an answer"),
     accepted("run-queue", &["--run-queue"], "it is an answer"),
     waits("no-source", &["--no-source"]),
