@@ -1,6 +1,8 @@
 #!/usr/bin/env perl
 # Finds circles among the modules of crates: modules that import each other, directly or by way of others.
 # A module and its children may name each other; children among themselves may not.
+# The same for the C files of a crate. A header imports the files that it includes, and the headers that define the
+# functions and macros that it uses: an including file may bring these, so that the lines of includes alone hide circles.
 #
 #   scripts/circles.pl crates/record/whit-capture  judges crates; exit code 1 where one has a circle
 #   scripts/circles.pl --self-test          checks circles that have to be found, and others that may be
@@ -68,6 +70,60 @@ sub imports {
     return \%edges;
 }
 
+# Texts of a crate's C files, by path from the crate's folder.
+sub c_files {
+    my ($root) = @_;
+    my %text;
+    find({ no_chdir => 1, wanted => sub {
+        return unless m{^\Q$root\E/(.+\.[ch])$};
+        my $path = $1;
+        open my $file, '<', $_ or die "$_: $!\n";
+        local $/;
+        $text{$path} = <$file>;
+    } }, $root);
+    return \%text;
+}
+
+# The path that an include names: from the folder of the including file.
+sub included {
+    my ($from, $name) = @_;
+    my @path = split m{/}, $from;
+    pop @path;
+    for my $part (split m{/}, $name) {
+        if ($part eq '..') { pop @path } elsif ($part ne '.') { push @path, $part }
+    }
+    return join '/', @path;
+}
+
+# Which C files a C file imports: { from => { to => 1 } }.
+sub c_imports {
+    my ($text) = @_;
+    my (%code, %edges, %homes);
+    for my $path (keys %$text) {
+        my $code = $text->{$path} =~ s{/\*.*?\*/|//[^\n]*}{}gsr;
+        while ($code =~ /^\s*#\s*include\s+"([^"]+)"/mg) {
+            my $to = included($path, $1);
+            $edges{$path}{$to} = 1 if exists $text->{$to};
+        }
+        # Names of types are not those of functions.
+        $code =~ s/__attribute__\s*\(\(.*?\)\)|\b(?:struct|union|enum)\s+\w+//gs;
+        # Functions with a body, and macros.
+        while ($code =~ /^(?:#\s*define\s+(\w+)|\w[^;{}()#]*\b(\w+)\([^;{}]*\)\s*\{)/mg) {
+            $homes{$1 // $2}{$path} = 1;
+        }
+        $code{$path} = $code;
+    }
+    # Where several files define a name, the including file chooses.
+    my %home = map { $_ => keys %{ $homes{$_} } } grep { keys %{ $homes{$_} } == 1 } keys %homes;
+    for my $from (keys %code) {
+        while ($code{$from} =~ /\b([A-Za-z_]\w*)\b/g) {
+            my $to = $home{$1};
+            $edges{$from}{$to} = 1 if defined $to && $to ne $from && $to =~ /\.h$/;
+        }
+    }
+    return \%edges;
+}
+
 # Modules that reach each other among these.
 sub circles {
     my ($edges, @modules) = @_;
@@ -97,8 +153,8 @@ sub circles {
 }
 
 sub found {
-    my ($text) = @_;
-    my $edges = imports($text);
+    my ($text, $imports) = @_;
+    my $edges = $imports->($text);
     return map { join(' ', map { $_ eq '' ? 'lib' : $_ } @$_) } circles($edges, keys %$text);
 }
 
@@ -114,10 +170,22 @@ sub self_test {
         ['tests of a feature', '', { a => "use crate::b::X;",
             b => qq(#[cfg(all(test, feature = "sim"))]\nmod tests { use crate::a::Y; }) }],
     );
+    my @c_cases = (
+        ['headers', 'bpf/a.h bpf/b.h', { 'bpf/a.h' => '#include "b.h"', 'bpf/b.h' => '#include "../bpf/a.h"' }],
+        ['headers one way', '', { 'bpf/a.h' => '#include "b.h"', 'bpf/b.h' => '/* #include "a.h" */',
+            'bpf/c.c' => qq(#include "b.h"\n#include "a.h") }],
+        ['a function that the including file brings', 'a.h b.h', { 'a.h' => qq(#include "b.h"\nstatic int f(int x)\n{\n}),
+            'b.h' => "static inline int g(void)\n{\n\treturn f(1);\n}" }],
+        ['a macro', 'a.h b.h', { 'a.h' => qq(#include "b.h"\n#define MAX 4), 'b.h' => 'int all[MAX];' }],
+        ['a function of the program', '', { 'a.c' => qq(#include "b.h"\nint f(void)\n{\n}),
+            'b.h' => "int f(void);\nint g(void) { return f(); }" }],
+        ['a type of the same name', '', { 'a.h' => qq(#include "b.h"\nint f(void)\n{\n}), 'b.h' => 'struct f { int x; };' }],
+    );
+    my @judged = map({ [@$_, { '' => '', %{ $_->[2] } }, \&imports] } @cases), map({ [@$_, $_->[2], \&c_imports] } @c_cases);
     my $wrong = 0;
-    for (@cases) {
-        my ($name, $wanted, $text) = @$_;
-        my $found = join '; ', found({ '' => '', %$text });
+    for (@judged) {
+        my ($name, $wanted, undef, $text, $imports) = @$_;
+        my $found = join '; ', found($text, $imports);
         next if $found eq $wanted;
         print "$name: '$found', not '$wanted'\n";
         $wrong++;
@@ -129,7 +197,7 @@ exit self_test() if @ARGV == 1 && $ARGV[0] eq '--self-test';
 die "usage: scripts/circles.pl CRATE...\n" unless @ARGV;
 my $circles = 0;
 for my $crate (@ARGV) {
-    for my $circle (found(modules("$crate/src"))) {
+    for my $circle (found(modules("$crate/src"), \&imports), found(c_files($crate), \&c_imports)) {
         print "$crate: import each other: $circle\n";
         $circles++;
     }

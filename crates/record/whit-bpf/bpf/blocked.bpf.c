@@ -36,7 +36,9 @@ const volatile struct {
 	u32 cgroup_subsystem;
 } settings = { .threads_max = 1 };
 
+#include "interpreters.h"
 #include "known.h"
+#include "unwind.h"
 
 /* Bytes that are fetched at once, and how many such pieces are kept. */
 #define PIECE_BYTES 1024

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Frames of interpreted functions within a native walk. Part of unwind.h; the including program brings besides
+ * Frames of interpreted functions within a native walk. The including program brings, besides what unwind.h asks for,
  *
  *     const struct interpreter *unwind_interpreter(u32 number)
  *     u32 interpreter_ids(struct unwind_state *s)
@@ -25,6 +25,9 @@
 #ifndef WHIT_INTERPRETER_H
 #define WHIT_INTERPRETER_H
 
+#include "interpreter_layout.h"
+#include "unwind_state.h"
+
 /* Bits of a frame of an interpreted function: the mark; a hash of its code object's address and identity; the distance
  * of the instruction from the code object, or the largest one where it is longer. The lowest bit is set: readers look at
  * the byte before a return address. */
@@ -36,14 +39,6 @@
 #define INTERPRETER_THREADS_MAX 512
 /* Bytes of a frame that are read. */
 #define INTERPRETER_FRAME_BYTES 88
-/* The words of a code object from its type to its table of lines, and the first of these. */
-#define INTERPRETER_CODE_WORDS 17
-#define PYTHON_TYPE_AT 8
-/* Among them: its type, the numbers of its arguments, its version, and its name. */
-#define PYTHON_TYPE_WORD 0
-#define PYTHON_PARTS_WORD 6
-#define PYTHON_VERSION_WORD 10
-#define PYTHON_NAME_WORD 14
 /* The bits of the address of a code object: since 3.14 the others are the kind of the reference. */
 #define PYTHON_CODE_MASK (~7ull)
 /* A frame of a function among the words that a walk depended on: the mark, the interpreter, and the frame's address. */
@@ -51,14 +46,6 @@
 #define INTERPRETED_FRAME_NUMBER_SHIFT 48
 #define INTERPRETED_FRAME_NUMBER_MASK 0x7fffull
 #define INTERPRETED_FRAME_ADDRESS_MASK ((1ull << INTERPRETED_FRAME_NUMBER_SHIFT) - 1)
-/* Where a string has its hash. */
-#define PYTHON_HASH_AT 24
-
-/* Kinds of interpreters. */
-enum {
-	INTERPRETER_PYTHON = 1,
-};
-
 /* Why native frames stayed. */
 enum interpreter_reason {
 	INTERPRETER_FINE = 0,
@@ -75,64 +62,6 @@ enum {
 	INTERPRETER_UNKNOWN = 0,
 	INTERPRETER_KNOWN = 1,
 	INTERPRETER_FAILED = 2,
-};
-
-/* Where CPython has its data (crates/record/whit-bpf/src/stacks/interpreters.rs): offsets in structures. */
-struct python {
-	/* In _PyRuntimeState, PyInterpreterState and PyThreadState. */
-	u32 interpreters;
-	u32 next_interpreter;
-	u32 threads;
-	u32 next_thread;
-	u32 native_thread;
-	u32 current;
-	/* Up to 3.12, `current` leads to a structure on the native stack that leads to the frame. */
-	u32 has_cframe;
-	u32 cframe_frame;
-	u32 cframe_previous;
-	/* In _PyInterpreterFrame. */
-	u32 previous;
-	u32 code;
-	u32 instruction;
-	u32 globals;
-	/* The word with the byte that says that a run ends, and by how many bits that is shifted. */
-	u32 end_word;
-	u32 end_shift;
-	/* The least value of this byte that says so. */
-	u32 end_least;
-	/* The last frame of a run is a function's; otherwise it is the loop's own. */
-	u32 end_is_function;
-	/* In PyCodeObject. Up to 3.11, code objects have no version. */
-	u32 has_no_version;
-	/* The objects that hold its file, name and lines. */
-	u32 filename;
-	u32 qualname;
-	u32 linetable;
-};
-
-/* An interpreter, by its binary. */
-struct interpreter {
-	/* Stated addresses. */
-	u64 loop_start;
-	u64 loop_end;
-	/* The part of the loop that the compiler has put elsewhere; empty where there is none. */
-	u64 cold_start;
-	u64 cold_end;
-	u64 runtime;
-	/* The type of code objects; 0 where it is unknown. */
-	u64 code_type;
-	u32 kind;
-	u32 unused;
-	struct python python;
-};
-
-/* A function with a frame in a walk. */
-struct interpreted {
-	u64 code;
-	u64 identity;
-	u64 globals;
-	u32 interpreter;
-	u32 unused;
 };
 
 /* The first reason counts: the others may follow from it. */

@@ -3,10 +3,14 @@
  * The programs' side of the walk of interpreted frames (interpreter.h): the interpreters that the loader has made
  * known, the memory of threads' states, and the ring on which the loader hears of functions and reads their names.
  *
- * Part of known.h.
+ * The including file has `settings` and unwind_copy().
  */
 #ifndef WHIT_INTERPRETERS_H
 #define WHIT_INTERPRETERS_H
+
+#include "interpreter_layout.h"
+#include "task_ids.h"
+#include "unwind_state.h"
 
 /* Binaries with an interpreter. */
 #define INTERPRETERS_MAX 64

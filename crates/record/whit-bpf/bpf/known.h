@@ -3,10 +3,13 @@
  * Maps that the loader fills: processes, threads, mappings and unwind tables, and how programs read them. Two objects
  * have these maps; the loader gives the second one those of the first.
  *
- * The including file has `settings`, unwind_copy() and unwind_learn().
+ * The including file has `settings` and unwind_copy().
  */
 #ifndef WHIT_KNOWN_H
 #define WHIT_KNOWN_H
+
+#include "chosen.h"
+#include "unwind_state.h"
 
 /* Processes that are known at a time. */
 #define PROCESSES_MAX 16384
@@ -14,26 +17,6 @@
 #define CHUNK_WORDS 65536
 /* The code segment of 64-bit programs. */
 #define USER_CS_64 0x33
-
-struct unwind_mapping;
-struct unwind_table;
-static ALWAYS_INLINE const struct unwind_mapping *unwind_mapping(u32 number);
-static ALWAYS_INLINE const struct unwind_table *unwind_table(u32 number);
-static ALWAYS_INLINE u64 unwind_rule(u32 number);
-static ALWAYS_INLINE u32 unwind_word(u32 number);
-
-struct interpreter;
-struct interpreted;
-static ALWAYS_INLINE const struct interpreter *unwind_interpreter(u32 number);
-UNWIND_FN u32 interpreter_ids(struct unwind_state *s);
-static ALWAYS_INLINE u64 interpreter_thread(struct unwind_state *s);
-static ALWAYS_INLINE void interpreter_keep_thread(struct unwind_state *s, u64 thread);
-static ALWAYS_INLINE void interpreter_tell(struct unwind_state *s, const struct interpreted *function);
-
-#include "unwind.h"
-#include "task_ids.h"
-#include "interpreters.h"
-#include "chosen.h"
 
 /* Process: number of its first mapping, shifted, and how many there are. One word, so that it is
  * read whole. */

@@ -32,8 +32,6 @@ static ALWAYS_INLINE int unwind_copy(void *to, u32 size, u64 from)
 	return bpf_probe_read_user(to, size, (const void *)from) != 0;
 }
 
-static ALWAYS_INLINE int interpreter_copy(u64 *to, u64 from);
-
 /* Set before loading. */
 const volatile struct {
 	/* Everybody's switches; else those of known processes. */
@@ -60,6 +58,7 @@ const volatile struct {
 	u64 off_cpu_period;
 } settings = { .kernel_stacks = 1, .user_stacks = 1, .channel_mask = 1023, .off_cpu_period = 1 };
 
+#include "interpreters.h"
 #include "known.h"
 
 static ALWAYS_INLINE int interpreter_copy(u64 *to, u64 from)
@@ -67,6 +66,7 @@ static ALWAYS_INLINE int interpreter_copy(u64 *to, u64 from)
 	return unwind_copy(to, INTERPRETER_CODE_WORDS * sizeof(*to), from);
 }
 
+#include "unwind.h"
 #include "channel.h"
 #include "kernel_stack.h"
 #include "find_vma.h"

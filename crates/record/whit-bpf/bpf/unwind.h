@@ -15,6 +15,8 @@
  *                                          address, into s->mapping; 0 on failure
  *     and the functions of interpreter.h
  *
+ * Types of these functions are in unwind_state.h.
+ *
  * The verifier of BPF programs looks at each global function once, for all callers. That is why
  * these are small and take numbers, and why there is no limit to frames but UNWIND_FRAMES_MAX.
  * Every loop is bounded.
@@ -22,15 +24,9 @@
 #ifndef WHIT_UNWIND_H
 #define WHIT_UNWIND_H
 
-/* Most frames of a stack. */
-#define UNWIND_FRAMES_MAX 127
-/* Room for frames: a power of two. */
-#define UNWIND_FRAMES_ROOM 128
-/* Words of memory that a walk remembers to have depended on. */
-#define UNWIND_READS_MAX 64
-#define UNWIND_READS_ROOM 64
-/* Bytes of the stack that are copied at once. */
-#define UNWIND_WINDOW_BYTES 512
+#include "interpreter.h"
+#include "unwind_state.h"
+
 /* Steps of a walk: a run of interpreted frames takes two besides its frames, or as many as it has if it is taken
  * back. */
 #define UNWIND_STEPS_MAX 512
@@ -42,64 +38,12 @@
 #define UNWIND_RULE_BITS 24
 #define UNWIND_RULE_MASK ((1u << UNWIND_RULE_BITS) - 1)
 
-/* Why a walk ended. */
-enum unwind_reason {
-	/* It goes on. */
-	UNWIND_ON = 0,
-	/* The outermost frame was reached. */
-	UNWIND_END = 1,
-	/* Memory could not be read without a fault. */
-	UNWIND_UNREADABLE = 2,
-	/* The next value lies below the stack pointer. */
-	UNWIND_OUTSIDE = 3,
-	/* The address lies in no known mapping. */
-	UNWIND_NO_MAPPING = 4,
-	/* The mapping's table is not loaded yet. */
-	UNWIND_NO_TABLE_YET = 5,
-	/* Nothing says how to unwind here, and the frame pointer leads nowhere. */
-	UNWIND_NO_INFO = 6,
-	/* The frame address cannot be said in a rule. */
-	UNWIND_CFA = 7,
-	/* Neither can where the return address, */
-	UNWIND_RETURN_ADDRESS = 8,
-	/* the frame pointer, */
-	UNWIND_FRAME_POINTER = 9,
-	/* or a signal's registers are. */
-	UNWIND_SIGNAL = 10,
-	/* UNWIND_FRAMES_MAX, or the limit of the walk. */
-	UNWIND_FRAMES_LIMIT = 11,
-	/* The stack pointer would not grow. */
-	UNWIND_LOOP = 12,
-	/* A table says what no table says. */
-	UNWIND_BAD_TABLE = 13,
-	/* The process is not known yet. */
-	UNWIND_NO_PROCESS = 14,
-	/* 32-bit code. */
-	UNWIND_NOT_64_BIT = 15,
-	/* The binary could not be opened, and the frame pointer leads nowhere. */
-	UNWIND_NOT_OPENED = 16,
-	UNWIND_REASONS = 17,
-	/* Elements of arrays of counts by reason: a power of two, so that the verifier sees that a
-	 * remainder is less. */
-	UNWIND_REASONS_ROOM = 32,
-};
-
 /* Not ends of walks but next steps with a frame: the function asks its caller to make the call, since the
  * kernel limits the depth of calls. */
 enum {
 	UNWIND_GO_UNCOVERED = 32,
 	/* With the reason to end where that leads nowhere. */
 	UNWIND_GO_BY_FP = 64,
-};
-
-/* Numbers of tables that are none. */
-enum {
-	/* There is one, but it is not loaded yet. */
-	UNWIND_TABLE_NOT_YET = 0,
-	/* There will be none: code without unwind information. */
-	UNWIND_TABLE_NONE = 1,
-	/* There is none since the binary could not be opened. */
-	UNWIND_TABLE_NOT_OPENED = 2,
 };
 
 /* Kinds of rules: Base in crates/code/whit-unwind/src/table/rules.rs. */
@@ -128,34 +72,11 @@ enum {
 	UNWIND_FP_AT_FP = 2,
 };
 
-/* unwind_state.fp_address where it is no address. */
-enum {
-	/* The frame pointer is the one that the walk began with. */
-	UNWIND_FP_FIRST = 1,
-	/* The walk is known to depend on it. */
-	UNWIND_FP_NOTED = 2,
-};
-
-/* unwind_state.rbx_address where it is no address. */
-enum {
-	/* rbx is the one that the walk began with. */
-	UNWIND_RBX_FIRST = 1,
-	/* A frame changed it, and no rule says where it is. */
-	UNWIND_RBX_LOST = 2,
-};
-
 /* Words below the frame address at which rbx is, in a rule: 0 where it is still in the register, this where it is
  * lost. See Rbx in crates/code/whit-unwind/src/table/rules.rs. */
 #define UNWIND_RBX_SHIFT 10
 #define UNWIND_RBX_MASK 63
 #define UNWIND_RBX_SLOT_LOST 63
-
-/* unwind_state.window_address where nothing is copied: no aligned address of user mode lies behind it. */
-#define UNWIND_NO_WINDOW 0xffff800000000001ull
-
-/* Hashes of stacks. */
-#define UNWIND_HASH_SEED 0x243f6a8885a308d3ull
-#define UNWIND_HASH_FACTOR 0x9e3779b97f4a7c15ull
 
 /* Registers in the frame of a signal, from its stack pointer. */
 enum {
@@ -164,155 +85,6 @@ enum {
 	UNWIND_SIGNAL_SP = 160,
 	UNWIND_SIGNAL_IP = 168,
 };
-
-/* Executable memory of a process. Those of a process lie in a row, ascending. */
-struct unwind_mapping {
-	u64 start;
-	u64 end;
-	/* Actual addresses less this are stated ones. */
-	u64 bias;
-	u32 table;
-	/* That of the table: the number may be another one's by now. */
-	u32 generation;
-};
-
-struct unwind_table {
-	/* Stated address of the first bucket. */
-	u64 start;
-	u32 buckets;
-	/* Numbers of the first word of the index and of the rows, and of the first rule. */
-	u32 index;
-	u32 rows;
-	u32 rules;
-	/* The interpreter that the binary has; 0 for none. */
-	u32 interpreter;
-	/* Another one each time that the number is given out. */
-	u32 generation;
-};
-
-/* Frames of interpreted functions in the place of a native frame: see interpreter.h. */
-struct unwind_run {
-	/* The next one; 0 outside of a run. */
-	u64 frame;
-	/* The native frame: its part of the stack, its address, the hash without it, and its place. */
-	u64 low;
-	u64 high;
-	u64 native_ip;
-	u64 native_hash;
-	u32 native_count;
-	/* The interpreter. */
-	u32 number;
-	/* Actual addresses of its binary less this are stated ones. */
-	u64 bias;
-};
-
-struct unwind_read {
-	u64 address;
-	u64 value;
-};
-
-struct unwind_state {
-	u64 ip;
-	u64 sp;
-	u64 fp;
-	/* Where the last address was found. */
-	struct unwind_mapping mapping;
-	struct unwind_table table;
-	/* The process's mappings. */
-	u32 mappings_first;
-	u32 mappings_count;
-	/* Whether the kernel was asked for a mapping, whether it said one, and whether it may say one another
-	 * time. */
-	u32 has_asked;
-	u32 has_learned;
-	u32 was_busy;
-	/* Frames of this walk at most. */
-	u32 frames_max;
-	/* Whether ip is the address behind a call. */
-	u32 is_return;
-	u32 frames_count;
-	/* Words that the walk depended on; more than UNWIND_READS_MAX are not kept. */
-	u32 reads_count;
-	/* Whether the walk depended on the frame pointer that it began with. */
-	u32 needs_fp;
-	/* Where fp was read from. */
-	u64 fp_address;
-	/* rbx as the walk began with it, and where that of the present frame is. Few frame addresses are made from it,
-	 * so that it is read only there. */
-	u64 rbx;
-	u64 rbx_address;
-	/* Whether the walk depended on the rbx that it began with. */
-	u32 needs_rbx;
-	/* The word that was read last. */
-	u64 value;
-	/* Mixed from the frames. */
-	u64 hash;
-	/* The walked thread, as a number; its own number of itself; its process. */
-	u64 task;
-	u32 own_tid;
-	u32 pid;
-	/* Whether the frame that was taken in last lies in the loop of an interpreter. */
-	u32 is_in_loop;
-	/* Whether `chain` is known, why native frames stayed, and how many are interpreted. */
-	u32 chain_state;
-	u32 interpreter_reason;
-	u32 interpreted_count;
-	/* Where the next run begins. */
-	u64 chain;
-	/* Where a search for the thread's state is. */
-	u64 look_interpreter;
-	u64 look_thread;
-	struct unwind_run run;
-	/* Address of the copied part of the stack. */
-	u64 window_address;
-	u64 window[UNWIND_WINDOW_BYTES / 8];
-	u64 frames[UNWIND_FRAMES_ROOM];
-	struct unwind_read reads[UNWIND_READS_ROOM];
-};
-
-static UNWIND_INLINE u64 unwind_mix(u64 hash, u64 value)
-{
-	hash = (hash ^ value) * UNWIND_HASH_FACTOR;
-	return hash ^ hash >> 32;
-}
-
-/* Reads a word into s->value. Most lie in the part of the stack that was copied before. */
-UNWIND_FN u32 unwind_load(struct unwind_state *s, u64 address)
-{
-	if (!s)
-		return UNWIND_BAD_TABLE;
-	u64 offset = address - s->window_address;
-	if (offset > UNWIND_WINDOW_BYTES - 8 || offset % 8) {
-		offset = 0;
-		s->window_address = address;
-		if (unwind_copy(s->window, UNWIND_WINDOW_BYTES, address)) {
-			/* The mapping ends before the window does. */
-			s->window_address = UNWIND_NO_WINDOW;
-			if (unwind_copy(s->window, 8, address))
-				return UNWIND_UNREADABLE;
-		}
-	}
-	s->value = s->window[offset / 8 % (UNWIND_WINDOW_BYTES / 8)];
-	return UNWIND_ON;
-}
-
-/* The same, of the stack of a frame whose stack pointer is s->sp. */
-static UNWIND_INLINE u32 unwind_load_above(struct unwind_state *s, u64 address)
-{
-	return address < s->sp ? UNWIND_OUTSIDE : unwind_load(s, address);
-}
-
-/* Remembers that the walk depends on the word at an address. */
-static UNWIND_INLINE void unwind_note(struct unwind_state *s, u64 address, u64 value)
-{
-	u32 count = s->reads_count;
-
-	if (count < UNWIND_READS_MAX) {
-		s->reads[count % UNWIND_READS_ROOM].address = address;
-		s->reads[count % UNWIND_READS_ROOM].value = value;
-	}
-	s->reads_count = count + 1;
-}
 
 /* The walk depends on the frame pointer, and on the word that it came from. */
 static UNWIND_INLINE void unwind_use_fp(struct unwind_state *s)
@@ -620,8 +392,6 @@ UNWIND_FN u32 unwind_by_rule(struct unwind_state *s, u64 rule)
 	rule |= (u64)UNWIND_RBX_SLOT_LOST << UNWIND_RBX_SHIFT;
 	return unwind_by_cfa(s, cfa + addend, rule);
 }
-
-#include "interpreter.h"
 
 /* Has s->run be of the interpreter whose loop holds an address, if it does. */
 UNWIND_FN u32 unwind_enter_loop(struct unwind_state *s, u64 address)

@@ -16,25 +16,10 @@ typedef int16_t s16;
 #define UNWIND_FN static
 #define UNWIND_INLINE inline
 
-struct unwind_mapping;
-struct unwind_table;
-static const struct unwind_mapping *unwind_mapping(u32 number);
-static const struct unwind_table *unwind_table(u32 number);
-static u64 unwind_rule(u32 number);
-static u32 unwind_word(u32 number);
 static int unwind_copy(void *to, u32 size, u64 from);
-struct unwind_state;
-static u32 unwind_learn(struct unwind_state *s, u64 address);
-struct interpreter;
-struct interpreted;
-static const struct interpreter *unwind_interpreter(u32 number);
-static u32 interpreter_ids(struct unwind_state *s);
-static u64 interpreter_thread(struct unwind_state *s);
-static void interpreter_keep_thread(struct unwind_state *s, u64 thread);
-static void interpreter_tell(struct unwind_state *s, const struct interpreted *function);
-static int interpreter_copy(u64 *to, u64 from);
 
-#include "../../../whit-bpf/bpf/unwind.h"
+#include "../../../whit-bpf/bpf/interpreter_layout.h"
+#include "../../../whit-bpf/bpf/unwind_state.h"
 
 static u64 words_count, rules_count, tables_count, mappings_count;
 static u32 *words;
@@ -131,6 +116,8 @@ static int interpreter_copy(u64 *to, u64 from)
 {
 	return unwind_copy(to, INTERPRETER_CODE_WORDS * sizeof(*to), from);
 }
+
+#include "../../../whit-bpf/bpf/unwind.h"
 
 static void take(void *to, u64 bytes)
 {

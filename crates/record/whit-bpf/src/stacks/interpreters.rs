@@ -1,4 +1,4 @@
-//! Interpreters whose frames the programs walk: `struct interpreter` of `bpf/interpreter.h`.
+//! Interpreters whose frames the programs walk: `struct interpreter` of `bpf/interpreter_layout.h`.
 
 /// Number of an interpreter in the kernel; 0 stands for none.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

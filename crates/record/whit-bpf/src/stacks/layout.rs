@@ -1,5 +1,5 @@
 //! The structures that programs and loader exchange, byte by byte: those of `bpf/stacks.bpf.c` and
-//! `bpf/unwind.h`.
+//! `bpf/unwind_state.h`.
 
 use super::{Counts, InterpreterNumber, Mapping, NativeStayed, StopReason, TableNumber};
 
