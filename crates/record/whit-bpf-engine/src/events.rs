@@ -10,7 +10,6 @@ use whit_perfdata::{blocked, off_cpu, packed};
 use whit_types::CpuId;
 
 use super::decoder::{BpfRecordDecoder, DecoderConfig};
-use super::fit::samples_cpus;
 use super::record_layout::Layout;
 use super::switches::{ChannelConfig, Switches};
 use super::wakes::WakeFormat;
@@ -38,8 +37,7 @@ pub(crate) fn configure(plan: &EventPlan, event: &mut ConfiguredEvent) {
     make_precise(event.spec.precision, attr);
     // Programs emit switches for less.
     attr.flags = attr.flags.with(AttrFlags::CONTEXT_SWITCH, false);
-    event.is_of_cpus = samples_cpus(plan, &event.spec);
-    let leaves_others_out = event.is_of_cpus || plan.target.chosen().is_some();
+    let leaves_others_out = event.spec.is_of_cpus || plan.target.chosen().is_some();
     if leaves_others_out && !event.is_side_band {
         // The kernel throttles an event that is hit often without a tick, as on an idle CPU. An exec does not
         // concern events of CPUs.
@@ -233,15 +231,18 @@ pub(crate) fn decoder(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whit_engine_api::settings::CallGraph;
+    use crate::fit::adapt;
+    use whit_engine_api::settings::{CallGraph, RingSize};
     use whit_host::named::Chosen;
     use whit_host::target::Target;
     use whit_types::{Pid, Tid};
 
     fn configured(target: Target, config: u64) -> ConfiguredEvent {
         let spec = EventSpec::new("event", pmu_type::SOFTWARE, config);
-        let plan = EventPlan { target, ..EventPlan::for_command(vec![spec.clone()]) };
+        let mut plan = EventPlan { target, ..EventPlan::for_command(vec![spec]) };
         assert_eq!(plan.chains.call_graph, CallGraph::None);
+        adapt(&mut plan, &mut RingSize::Default);
+        let spec = plan.specs[0].clone();
         let flags = AttrFlags::DISABLED | AttrFlags::ENABLE_ON_EXEC | AttrFlags::CONTEXT_SWITCH;
         let mut attr = Attr { flags, pmu_type: spec.pmu_type, ..Attr::default() };
         attr.set_precise_ip(2);
@@ -255,7 +256,7 @@ mod tests {
     fn programs_get_no_precise_events_and_emit_switches_themselves() {
         let event = configured(Target::Command, software::CONTEXT_SWITCHES);
         assert_eq!(event.attr.precise_ip(), 0);
-        assert!(!event.is_of_cpus);
+        assert!(!event.spec.is_of_cpus);
         assert_eq!(event.attr.flags, AttrFlags::DISABLED | AttrFlags::ENABLE_ON_EXEC);
     }
 
@@ -305,12 +306,12 @@ mod tests {
         let some = [Target::Processes(vec![Pid(7)]), Target::Threads(vec![Tid(7)])];
         for target in [Target::Command].into_iter().chain(some) {
             let clock = configured(target, software::CPU_CLOCK);
-            assert!(clock.is_of_cpus);
+            assert!(clock.spec.is_of_cpus);
             assert_eq!(clock.attr.flags, AttrFlags::DISABLED | AttrFlags::EXCLUDE_IDLE);
         }
-        assert!(!configured(Target::SystemWide(None), software::CPU_CLOCK).is_of_cpus);
+        assert!(!configured(Target::SystemWide(None), software::CPU_CLOCK).spec.is_of_cpus);
         let named = configured(Target::Named(Chosen::default(), None), software::CPU_CLOCK);
-        assert!(!named.is_of_cpus && named.attr.has(AttrFlags::EXCLUDE_IDLE));
+        assert!(!named.spec.is_of_cpus && named.attr.has(AttrFlags::EXCLUDE_IDLE));
     }
 
     /// The PMUs of arm64 refuse the flag. A timer that stands in for cycles has it.

@@ -103,9 +103,16 @@ pub(super) fn call_graph(plan: &EventPlan) -> CallGraph {
     sampled.map_or(plan.chains.call_graph, |event| plan.call_graph_of(event))
 }
 
+/// Fits the plan to the programs.
+pub(crate) fn adapt(plan: &mut EventPlan, ring_size: &mut RingSize) {
+    leave_to_perf(plan, ring_size);
+    let of_cpus: Vec<bool> = plan.specs.iter().map(|spec| samples_cpus(plan, spec)).collect();
+    plan.specs.iter_mut().zip(of_cpus).for_each(|(spec, of_cpus)| spec.is_of_cpus = of_cpus);
+}
+
 /// The part of the call graph that perf still writes: dumps of stacks, for comparison with the
 /// programs' stacks of the same samples. Otherwise it is empty.
-pub(crate) fn leave_to_perf(plan: &mut EventPlan, ring_size: &mut RingSize) {
+fn leave_to_perf(plan: &mut EventPlan, ring_size: &mut RingSize) {
     plan.chains.call_graph = match call_graph(plan) {
         dumps @ CallGraph::Dwarf { .. } => dumps,
         _ => CallGraph::None,
@@ -130,7 +137,7 @@ pub(crate) fn leave_to_perf(plan: &mut EventPlan, ring_size: &mut RingSize) {
 /// Events that count time are. An event of a thread has a period of its own, and its first sample comes at the period's
 /// end: a pool of threads that each run for less than that would have no sample at all. The period of a CPU goes on from
 /// thread to thread. The thread that a tick hits depends on the time alone, so that none is preferred.
-pub(crate) fn samples_cpus(plan: &EventPlan, spec: &EventSpec) -> bool {
+fn samples_cpus(plan: &EventPlan, spec: &EventSpec) -> bool {
     let is_clock = spec.pmu_type == pmu_type::SOFTWARE
         && matches!(spec.config, software::CPU_CLOCK | software::TASK_CLOCK);
     !plan.target.covers_cpus()

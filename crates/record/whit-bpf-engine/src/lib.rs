@@ -11,8 +11,7 @@
 //!
 //! ```
 //! use whit_bpf_engine::BpfEngine;
-//! use whit_engine_api::event::EventSpec;
-//! use whit_engine_api::event_plan::EventPlan;
+//! //! use whit_engine_api::event_plan::EventPlan;
 //! use whit_host::roots::Roots;
 //!
 //! // PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK.
@@ -49,7 +48,7 @@ mod traces;
 pub mod unwind_tables;
 mod wakes;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -60,14 +59,13 @@ use whit_bpf::BpfError;
 pub use whit_bpf::stacks::FRAMES_MAX;
 use whit_bpf::stacks::{ProgramKind, StackOptions, Stacks};
 use whit_engine_api::error::EngineError;
-use whit_engine_api::event::EventSpec;
 use whit_engine_api::event_plan::EventPlan;
 use whit_engine_api::open_event::{ConfiguredEvent, OpenEvent};
 use whit_engine_api::rings::MappedRing;
 use whit_engine_api::settings::{CallGraph, LoaderPaths, RingSize};
 use whit_engine_api::{
-    Attachment, DecodeCounts, Engine, EngineSummary, ProgramTime, ProgramTimes, RecordDecoder,
-    WaitMode,
+    Adjustment, Attachment, Capabilities, DecodeCounts, Engine, EngineLosses, EngineSummary,
+    OutputEnd, PrivateEvent, ProgramTime, ProgramTimes, RecordDecoder, WaitMode,
 };
 use whit_perfdata::blocked::Edge;
 use whit_perfdata::encode::RecordEncoder;
@@ -333,6 +331,40 @@ impl BpfEngine {
         Ok(())
     }
 
+    fn switch_on(&mut self) -> Result<(), EngineError> {
+        if !self.is_attached {
+            // Without, the ledger does not say what the programs took.
+            let _ = self.lock().time_runs(self.is_timed_anyway);
+            self.attach_programs()?;
+            self.is_attached = true;
+            self.open_comings()?;
+        }
+        Ok(())
+    }
+
+    fn switch_off(&mut self) {
+        self.switch_events.close_comings();
+        self.lock().detach();
+        self.is_attached = false;
+    }
+
+    fn set_waits(&mut self, mode: WaitMode) -> Result<(), EngineError> {
+        if mode == self.waits() {
+            return Ok(());
+        }
+        let before = self.waits();
+        self.wait_mode = Some(mode);
+        if !self.is_attached {
+            return Ok(());
+        }
+        if before == WaitMode::Exact {
+            self.switch_events.close_comings();
+        }
+        let (before, now) = (self.programs_of(before), self.programs_of(mode));
+        self.change_waits(&mut self.lock(), before, now)?;
+        self.open_comings()
+    }
+
     /// How waits are recorded now.
     fn waits(&self) -> WaitMode {
         self.wait_mode.or(self.wait_modes.first().copied()).unwrap_or(WaitMode::None)
@@ -346,6 +378,57 @@ impl BpfEngine {
         let stacks = self.stacks.lock().unwrap_or_else(PoisonError::into_inner);
         self.switch_events.open_comings(&stacks)
     }
+
+    /// Names of functions that no decoder has written yet.
+    fn last_records(&self, events: &[OpenEvent], is_last: bool) -> Vec<u8> {
+        let Some(bpf_output) = bpf_output_of(events) else { return Vec::new() };
+        let encoder = RecordEncoder::new(SampleLayout::new(&bpf_output.event.attr));
+        let id = bpf_output.instances.first().map_or(0, |instance| instance.id);
+        self.named().tell_rest(is_last, (&encoder, id))
+    }
+
+    /// The records that only wake the reader, and those of switches that a CPU's full channel dropped, where the kernel
+    /// says so.
+    fn losses(&self) -> EngineLosses {
+        let switches = self.switches.then(|| self.lock().lost_switches().unwrap_or_default());
+        EngineLosses {
+            private: self.switch_events.lost_wakeup_events(),
+            outside_rings: switches.unwrap_or_default(),
+        }
+    }
+
+    fn summary(&mut self, decoder: DecodeCounts) -> Box<dyn EngineSummary> {
+        let follow = std::mem::take(&mut self.followed);
+        let blocked = self.blocked.as_ref().map(|blocked| blocked.counts).unwrap_or_default();
+        let unread_functions = {
+            let named = self.named();
+            named.unread + named.beyond
+        };
+        let stacks = self.lock();
+        let part = |part| PartSummary {
+            counts: stacks.counts(part).unwrap_or_default(),
+            runs: stacks.run_statistics(part).unwrap_or_default(),
+        };
+        Box::new(StackSummary {
+            samples: part(ProgramKind::Samples),
+            switches: part(ProgramKind::Switches),
+            follow,
+            traces: part(ProgramKind::Traces),
+            wakes: part(ProgramKind::Wakes),
+            probes: part(ProgramKind::Probes),
+            waits: part(ProgramKind::Waits),
+            timed: stacks.timed(),
+            decoder,
+            blocked,
+            unread_functions,
+            is_packed: self.given.packs,
+        })
+    }
+}
+
+/// The event by which the programs write.
+fn bpf_output_of(events: &[OpenEvent]) -> Option<&OpenEvent> {
+    events.iter().find(|event| event.event.is_bpf_output)
 }
 
 /// How waits can be recorded by programs that were loaded with these options.
@@ -406,36 +489,30 @@ fn stack_options(events: &EventPlan, plan: &StackPlan, roots: &Roots) -> StackOp
 }
 
 impl Engine for BpfEngine {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            packs_switches: self.given.packs,
+            needs_cpus: true,
+            chooses_targets: true,
+            shares_periods: true,
+            can_cut_stacks: self.cuts_stacks,
+            wait_modes: self.wait_modes.clone(),
+        }
+    }
+
     fn adapt(&self, plan: &mut EventPlan, ring_size: &mut RingSize) {
-        fit::leave_to_perf(plan, ring_size);
+        fit::adapt(plan, ring_size);
     }
 
-    fn packs(&self) -> bool {
-        self.given.packs
-    }
-
-    fn needs_cpus(&self) -> bool {
-        true
-    }
-
-    fn chooses_targets(&self) -> bool {
-        true
-    }
-
-    fn samples_cpus(&self, plan: &EventPlan, spec: &EventSpec) -> bool {
-        fit::samples_cpus(plan, spec)
-    }
-
-    fn configure(&self, plan: &EventPlan, event: &mut ConfiguredEvent) {
-        events::configure(plan, event);
-    }
-
-    fn output_event(&self, plan: &EventPlan) -> Option<ConfiguredEvent> {
-        Some(bpf_output(plan))
-    }
-
-    fn private_event(&self, inherit: bool) -> Option<(ConfiguredEvent, usize)> {
-        Some((follow_event(inherit), FOLLOW_PAGES))
+    fn configure(
+        &self,
+        plan: &EventPlan,
+        inherit: bool,
+        events: &mut Vec<ConfiguredEvent>,
+    ) -> Option<PrivateEvent> {
+        events.iter_mut().for_each(|event| events::configure(plan, event));
+        events.push(bpf_output(plan));
+        Some(PrivateEvent { event: follow_event(inherit), pages: FOLLOW_PAGES })
     }
 
     fn describe(&self, descriptions: &mut Vec<EventDesc>, events: &[OpenEvent]) {
@@ -459,36 +536,19 @@ impl Engine for BpfEngine {
         }
     }
 
-    fn switch_on(&mut self) -> Result<(), EngineError> {
-        if !self.is_attached {
-            // Without, the ledger does not say what the programs took.
-            let _ = self.lock().time_runs(self.is_timed_anyway);
-            self.attach_programs()?;
-            self.is_attached = true;
-            self.open_comings()?;
+    fn adjust(&mut self, adjustment: Adjustment) -> Result<(), EngineError> {
+        match adjustment {
+            Adjustment::On => self.switch_on()?,
+            Adjustment::Off => self.switch_off(),
+            Adjustment::Waits(mode) => self.set_waits(mode)?,
+            Adjustment::StackDivisor(divisor) => {
+                self.lock().set_stack_divisor(divisor).map_err(EngineError::own)?;
+            }
+            Adjustment::ThreadShare(share) => {
+                self.following.iter().for_each(|following| following.set_share(share));
+            }
         }
         Ok(())
-    }
-
-    fn switch_off(&mut self) {
-        self.switch_events.close_comings();
-        self.lock().detach();
-        self.is_attached = false;
-    }
-
-    /// Samples of the threads that are on no CPU now; none unless switches are recorded now.
-    fn edge_records(&mut self, edge: Edge, events: &[OpenEvent]) -> Vec<u8> {
-        let is_exact = self.is_attached && self.waits() == WaitMode::Exact;
-        let blocked = self.blocked.as_mut().filter(|_| is_exact);
-        let bpf_output = events.iter().find(|event| event.event.is_bpf_output);
-        let records = blocked.zip(bpf_output).map(|(blocked, bpf_output)| {
-            blocked.records(edge, Layout::new(&bpf_output.event.attr))
-        });
-        records.unwrap_or_default()
-    }
-
-    fn take_edge_refusal(&mut self) -> Option<String> {
-        self.blocked.as_mut().and_then(BlockedStacks::take_refusal)
     }
 
     fn decoder(&self, events: &[OpenEvent], ring: &MappedRing) -> Option<Box<dyn RecordDecoder>> {
@@ -496,39 +556,13 @@ impl Engine for BpfEngine {
         Some(Box::new(decoder))
     }
 
-    fn wait_modes(&self) -> &[WaitMode] {
-        &self.wait_modes
-    }
-
-    fn set_waits(&mut self, mode: WaitMode) -> Result<(), EngineError> {
-        if mode == self.waits() {
-            return Ok(());
-        }
-        let before = self.waits();
-        self.wait_mode = Some(mode);
-        if !self.is_attached {
-            return Ok(());
-        }
-        if before == WaitMode::Exact {
-            self.switch_events.close_comings();
-        }
-        let (before, now) = (self.programs_of(before), self.programs_of(mode));
-        self.change_waits(&mut self.lock(), before, now)?;
-        self.open_comings()
-    }
-
-    fn can_cut_stacks(&self) -> bool {
-        self.cuts_stacks
-    }
-
-    fn set_stack_divisor(&self, divisor: u32) -> Result<(), EngineError> {
-        self.lock().set_stack_divisor(divisor).map_err(EngineError::own)
-    }
-
-    fn set_thread_share(&self, share: f64) {
-        if let Some(following) = &self.following {
-            following.set_share(share);
-        }
+    /// Samples of the threads that are on no CPU now; none unless switches are recorded now.
+    fn edge_records(&mut self, edge: Edge, events: &[OpenEvent]) -> Result<Vec<u8>, String> {
+        let is_exact = self.is_attached && self.waits() == WaitMode::Exact;
+        let Some(blocked) = &mut self.blocked else { return Ok(Vec::new()) };
+        let bpf_output = bpf_output_of(events).filter(|_| is_exact);
+        let records = bpf_output.map(|event| blocked.records(edge, Layout::new(&event.event.attr)));
+        blocked.take_refusal().map_or(Ok(records.unwrap_or_default()), Err)
     }
 
     fn program_times(&self) -> Option<ProgramTimes> {
@@ -554,61 +588,15 @@ impl Engine for BpfEngine {
         })
     }
 
-    fn lost_private_records(&self) -> BTreeMap<u32, u64> {
-        self.switch_events.lost_wakeup_events()
-    }
-
-    /// The records of switches that a CPU's full channel dropped; empty where the kernel refuses to say.
-    fn lost_beside_rings(&self) -> Vec<u64> {
-        if self.switches { self.lock().lost_switches().unwrap_or_default() } else { Vec::new() }
-    }
-
-    fn samples_by_thread(&self) -> bool {
-        false
-    }
-
-    fn summarise(&mut self, decoder: DecodeCounts) -> Option<Box<dyn EngineSummary>> {
-        self.end_following();
-        let follow = std::mem::take(&mut self.followed);
-        let blocked = self.blocked.as_ref().map(|blocked| blocked.counts).unwrap_or_default();
-        let unread_functions = {
-            let named = self.named();
-            named.unread + named.beyond
-        };
-        let stacks = self.lock();
-        let part = |part| PartSummary {
-            counts: stacks.counts(part).unwrap_or_default(),
-            runs: stacks.run_statistics(part).unwrap_or_default(),
-        };
-        Some(Box::new(StackSummary {
-            samples: part(ProgramKind::Samples),
-            switches: part(ProgramKind::Switches),
-            follow,
-            traces: part(ProgramKind::Traces),
-            wakes: part(ProgramKind::Wakes),
-            probes: part(ProgramKind::Probes),
-            waits: part(ProgramKind::Waits),
-            timed: stacks.timed(),
-            decoder,
-            blocked,
-            unread_functions,
-            is_packed: self.given.packs,
-        }))
-    }
-
-    fn last_records(&mut self, events: &[OpenEvent], is_last: bool) -> Vec<u8> {
-        if is_last {
+    fn end_output(&mut self, events: &[OpenEvent], decoded: Option<DecodeCounts>) -> OutputEnd {
+        if decoded.is_some() {
             self.end_following();
         }
-        let bpf_output = events.iter().find(|event| event.event.is_bpf_output);
-        let Some(bpf_output) = bpf_output else { return Vec::new() };
-        let encoder = RecordEncoder::new(SampleLayout::new(&bpf_output.event.attr));
-        let id = bpf_output.instances.first().map_or(0, |instance| instance.id);
-        self.named().tell_rest(is_last, (&encoder, id))
-    }
-
-    fn interpreted_processes(&self) -> BTreeSet<Pid> {
-        self.named().processes()
+        let records = self.last_records(events, decoded.is_some());
+        let interpreted = self.named().processes();
+        let losses = self.losses();
+        let summary = decoded.map(|decoded| self.summary(decoded));
+        OutputEnd { records, interpreted, losses, summary }
     }
 }
 

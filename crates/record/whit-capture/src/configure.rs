@@ -10,10 +10,10 @@
 //! Where samples are overwritten, or events are switched off meanwhile, the sideband has an event
 //! of its own that is neither overwritten nor switched off.
 
-use whit_engine_api::Engine;
 use whit_engine_api::branch::BranchFilter;
 use whit_engine_api::event_plan::{EventPlan, RatePlan};
 use whit_engine_api::open_event::{ConfiguredEvent, watermark};
+use whit_engine_api::{Engine, PrivateEvent};
 use whit_host::roots::Roots;
 use whit_host::target::Target;
 use whit_perfdata::attr::{Attr, AttrFlags, ReadFormat, SampleType};
@@ -61,11 +61,11 @@ pub fn max_frequency_hz(roots: &Roots) -> Option<u64> {
 
 /// Whether a sideband event of its own is needed: whenever recording does not begin with an
 /// exec, mappings and names must be recorded before the samples start.
-fn needs_side_band(plan: &EventPlan, specs: &[EventSpec], engine: &dyn Engine) -> bool {
+fn needs_side_band(plan: &EventPlan, specs: &[EventSpec]) -> bool {
     plan.target != Target::Command
         || !plan.begin.at_once
         || plan.begin.is_controlled
-        || specs.iter().any(|spec| engine.samples_cpus(plan, spec))
+        || specs.iter().any(|spec| spec.is_of_cpus)
         || specs.iter().any(|spec| spec.overwrite.unwrap_or(plan.overwrite))
 }
 
@@ -78,7 +78,8 @@ pub struct Planned<'a> {
     pub engine: &'a dyn Engine,
 }
 
-/// Turns the events into attributes. A sideband event is appended where one is needed.
+/// Turns the events into attributes. A sideband event is appended where one is needed. Behind it is the event that the
+/// engine writes by, and the one that it reads by itself is given apart.
 pub fn configure(
     Planned { plan, engine }: Planned<'_>,
     events: &[EventSpec],
@@ -87,12 +88,12 @@ pub fn configure(
     kernel: &KernelFeatures,
     arch: Option<Arch>,
     listener: &mut dyn Listener,
-) -> Result<Vec<ConfiguredEvent>, CaptureError> {
+) -> Result<(Vec<ConfiguredEvent>, Option<PrivateEvent>), CaptureError> {
     if events.is_empty() {
         return Err(CaptureError::NoEvents);
     }
     let mut specs = events.to_vec();
-    let side_band = needs_side_band(plan, &specs, engine).then_some(specs.len());
+    let side_band = needs_side_band(plan, &specs).then_some(specs.len());
     specs.extend(side_band.map(|_| EventSpec::side_band()));
     let context = Context { plan, inherit, rate, arch, side_band };
     let mut events: Vec<_> = (0..specs.len())
@@ -102,19 +103,16 @@ pub fn configure(
             ..ConfiguredEvent::new(specs[index].clone(), context.attr(&specs, index))
         })
         .collect();
-    for event in &mut events {
-        engine.configure(plan, event);
-        event.exclude_idle();
-    }
+    let private = engine.configure(plan, inherit, &mut events);
+    events.iter_mut().for_each(ConfiguredEvent::exclude_idle);
     context.warn_of_registers(listener);
     context.warn_of_branches(&specs, listener);
     warn_of_precision(&events, listener);
-    let output_event = engine.output_event(plan);
-    let wants_identifier = plan.fields.extra.identifier || output_event.is_some();
-    events.extend(output_event);
+    let has_output = events.iter().any(|event| event.is_bpf_output);
+    let wants_identifier = plan.fields.extra.identifier || has_output;
     unify(&mut events, wants_identifier);
     events.iter_mut().for_each(|event| kernel.limit(&mut event.attr));
-    Ok(events)
+    Ok((events, private))
 }
 
 struct Context<'a> {

@@ -145,7 +145,7 @@ impl Opener<'_> {
         let mut targets = Vec::with_capacity(self.plan.nr_descriptors(1));
         let cgroup = event.spec.cgroup.as_ref().and_then(|name| self.cgroups.get(name));
         for cpu in self.plan.cpus.iter() {
-            if event.is_bpf_output || event.is_of_cpus {
+            if event.is_bpf_output || event.spec.is_of_cpus {
                 targets.push(Some((EventTarget { cpu, tasks: Tasks::All }, None)));
                 continue;
             }

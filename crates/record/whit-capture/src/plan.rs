@@ -192,7 +192,7 @@ impl RecordPlan {
     /// Changes the parts that depend on the engine: events, ring size, packing and clock.
     pub(crate) fn adapt_to(&mut self, engine: &dyn whit_engine_api::Engine) {
         engine.adapt(&mut self.events, &mut self.rings.size);
-        self.streams.is_packed = engine.packs();
+        self.streams.is_packed = engine.capabilities().packs_switches;
         self.header.clock = self.events.clock;
     }
 }

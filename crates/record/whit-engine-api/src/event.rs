@@ -96,6 +96,8 @@ pub struct EventSpec {
     pub cgroup: Option<String>,
     /// Leave the recorder's own threads out, of a tracepoint.
     pub excludes_recorder: bool,
+    /// It is opened on whole CPUs although only some threads there are recorded: programs leave out the others.
+    pub is_of_cpus: bool,
 }
 
 /// `PERF_TYPE_SOFTWARE`'s events that the recorder itself uses.
@@ -158,6 +160,7 @@ impl EventSpec {
             filter: None,
             cgroup: None,
             excludes_recorder: false,
+            is_of_cpus: false,
         }
     }
 

@@ -1,12 +1,12 @@
 //! The seam between the recorder and its engines.
 //!
 //! An [`Engine`] makes the call chains of a recording, and the records of switches and wake-ups. The recorder opens
-//! events, maps and drains rings, and writes files; it asks the engine at four moments:
+//! events, maps and drains rings, and writes files. It plans by the engine's [`Capabilities`], and asks it at four moments:
 //!
 //! 1. *Configure*: the engine adapts the [`event_plan::EventPlan`], changes attributes, and names events of its own.
-//! 2. *Attach*: it connects with the open events, and is switched on and off with them.
+//! 2. *Attach*: it connects with the open events, and each [`Adjustment`] switches it with them.
 //! 3. *Decode*: its [`RecordDecoder`] turns the bytes of one ring into ordinary records, a block at a time.
-//! 4. *Summarise*: it reports its losses and its work.
+//! 4. *Summarise*: it reports its losses and its work, in an [`OutputEnd`].
 //!
 //! The types that both sides need are here: events as they are planned, configured and opened, rings, and the bytes of
 //! rings as records. The recorder depends on engines, and engines on this crate alone.
@@ -22,7 +22,8 @@
 //! impl Engine for Ring {}
 //!
 //! let mut ring = Ring;
-//! assert!(!ring.needs_cpus() && ring.summarise(DecodeCounts::default()).is_none());
+//! assert!(!ring.capabilities().needs_cpus);
+//! assert!(ring.end_output(&[], Some(DecodeCounts::default())).summary.is_none());
 //! ```
 #![forbid(unsafe_code)]
 
@@ -47,7 +48,6 @@ use whit_perfdata::ledger::Ledger;
 use whit_types::{Pid, StackEnd, Tid, TimestampNs};
 
 use error::EngineError;
-use event::EventSpec;
 use event_plan::EventPlan;
 use open_event::{ConfiguredEvent, OpenEvent};
 use ring_slices::RingSlices;
@@ -56,132 +56,123 @@ use settings::RingSize;
 
 /// Makes call chains, and the records of switches and wake-ups.
 pub trait Engine: fmt::Debug {
-    /// Changes the plan to the records that this engine needs. The size of rings is the user's
-    /// wish.
+    /// Facts for the plan of the recorder.
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::default()
+    }
+
+    /// *Configure*: changes the plan to the records that this engine needs. The size of rings is the user's wish.
     fn adapt(&self, _plan: &mut EventPlan, _ring_size: &mut RingSize) {}
 
-    /// Whether switches are written packed.
-    fn packs(&self) -> bool {
-        false
-    }
-
-    /// Whether events are opened on whole CPUs for any target.
-    fn needs_cpus(&self) -> bool {
-        false
-    }
-
-    /// Whether the engine itself leaves out threads that are not chosen by name.
-    fn chooses_targets(&self) -> bool {
-        false
-    }
-
-    /// Whether an event is opened on CPUs while only some of the threads that run there are recorded.
-    fn samples_cpus(&self, _plan: &EventPlan, _spec: &EventSpec) -> bool {
-        false
-    }
-
-    /// Changes an event that is about to be opened.
-    fn configure(&self, _plan: &EventPlan, _event: &mut ConfiguredEvent) {}
-
-    /// The event that the engine writes by. It shares the rings of the others.
-    fn output_event(&self, _plan: &EventPlan) -> Option<ConfiguredEvent> {
-        None
-    }
-
-    /// An event that the engine reads by itself, and pages of its rings.
-    fn private_event(&self, _inherit: bool) -> Option<(ConfiguredEvent, usize)> {
+    /// Changes events that are about to be opened, and appends the one that the engine writes by, which shares the rings
+    /// of the others. Gives the event that the engine reads by itself; `inherit`: children of its tasks have it, too.
+    fn configure(
+        &self,
+        _plan: &EventPlan,
+        _inherit: bool,
+        _events: &mut Vec<ConfiguredEvent>,
+    ) -> Option<PrivateEvent> {
         None
     }
 
     /// Changes the descriptions of the events in the header, and adds those of records that the engine makes up.
     fn describe(&self, _descriptions: &mut Vec<EventDesc>, _events: &[OpenEvent]) {}
 
-    /// Connects with open events, before anything is recorded.
+    /// *Attach*: connects with open events, before anything is recorded.
     fn attach(&mut self, _to: Attachment<'_>) -> Result<(), EngineError> {
         Ok(())
     }
 
-    /// Works from here on, until it is switched off.
-    fn switch_on(&mut self) -> Result<(), EngineError> {
+    /// Does more or less from here on.
+    fn adjust(&mut self, _adjustment: Adjustment) -> Result<(), EngineError> {
         Ok(())
     }
 
-    /// Rests.
-    fn switch_off(&mut self) {}
-
-    /// Records of threads that write none themselves, when recording begins or ends.
-    fn edge_records(&mut self, _edge: Edge, _events: &[OpenEvent]) -> Vec<u8> {
-        Vec::new()
-    }
-
-    /// Why there are no such records; the reason is given once.
-    fn take_edge_refusal(&mut self) -> Option<String> {
-        None
-    }
-
-    /// Makes ordinary records of a ring's bytes; `None` where the kernel wrote these.
+    /// *Decode*: makes ordinary records of a ring's bytes; `None` where the kernel wrote these.
     fn decoder(&self, _events: &[OpenEvent], _ring: &MappedRing) -> Option<Box<dyn RecordDecoder>> {
         None
     }
 
-    /// How waits can be recorded: first as it was asked for, then with less and less cost. Empty where none are asked for.
-    fn wait_modes(&self) -> &[WaitMode] {
-        &[]
+    /// Records of threads that write none themselves, when recording begins or ends; or why there are none, which is said
+    /// once.
+    fn edge_records(&mut self, _edge: Edge, _events: &[OpenEvent]) -> Result<Vec<u8>, String> {
+        Ok(Vec::new())
     }
 
-    /// Records waits in one of these ways from here on. To be called while it is switched on.
-    fn set_waits(&mut self, _mode: WaitMode) -> Result<(), EngineError> {
-        Ok(())
-    }
-
-    /// Whether the depth of stacks can be changed while it records.
-    fn can_cut_stacks(&self) -> bool {
-        false
-    }
-
-    /// Takes stacks to one part in so many of their depth from here on.
-    fn set_stack_divisor(&self, _divisor: u32) -> Result<(), EngineError> {
-        Ok(())
-    }
-
-    /// Has the engine's threads take no more than a part of one CPU, above 0, for new processes and their code.
-    fn set_thread_share(&self, _share: f64) {}
-
-    /// CPU time of the engine's programs; `None` where it has none.
+    /// *Summarise*: CPU time of the engine's programs; `None` where it has none.
     fn program_times(&self) -> Option<ProgramTimes> {
         None
     }
 
-    /// By CPU, lost records that are in no recording.
-    fn lost_private_records(&self) -> BTreeMap<u32, u64> {
-        BTreeMap::new()
+    /// Completes an output. `decoded`, the work of all decoders, is there for the last one alone: the engine ends.
+    fn end_output(&mut self, _events: &[OpenEvent], _decoded: Option<DecodeCounts>) -> OutputEnd {
+        OutputEnd::default()
     }
+}
 
-    /// By CPU, records that were lost beside its ring.
-    fn lost_beside_rings(&self) -> Vec<u64> {
-        Vec::new()
-    }
+/// Facts for the plan of the recorder. The default is an engine that leaves everything to the kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Capabilities {
+    /// Switches are written packed.
+    pub packs_switches: bool,
+    /// Events are opened on whole CPUs for any target.
+    pub needs_cpus: bool,
+    /// The engine itself leaves out threads that are not chosen by name.
+    pub chooses_targets: bool,
+    /// The period of an event goes on from thread to thread, so that short threads have their share of samples.
+    pub shares_periods: bool,
+    /// The depth of stacks can be changed while it records.
+    pub can_cut_stacks: bool,
+    /// How waits can be recorded: first as it was asked for, then with less and less cost. Empty where none are asked for.
+    pub wait_modes: Vec<WaitMode>,
+}
 
-    /// Whether an event of a thread is sampled at the ends of the thread's own periods.
-    fn samples_by_thread(&self) -> bool {
-        true
-    }
+/// An event that the engine reads by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PrivateEvent {
+    /// With its attributes.
+    pub event: ConfiguredEvent,
+    /// Pages of each of its rings.
+    pub pages: usize,
+}
 
-    /// Records for the end of an output, which decoders would have given later: names of functions that call chains have
-    /// frames of. `is_last`: no other output follows, and everything that was met is read first.
-    fn last_records(&mut self, _events: &[OpenEvent], _is_last: bool) -> Vec<u8> {
-        Vec::new()
-    }
+/// A change of the work of an engine.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Adjustment {
+    /// It records.
+    On,
+    /// It rests. This is never refused.
+    Off,
+    /// It records waits in one of the ways that it can, while it is on.
+    Waits(WaitMode),
+    /// Stacks have one part in so many of their depth.
+    StackDivisor(u32),
+    /// Its threads take no more than this part of one CPU, above 0, for new processes and their code. This is never
+    /// refused.
+    ThreadShare(f64),
+}
 
+/// The last part of an output by an engine.
+#[derive(Debug, Default)]
+pub struct OutputEnd {
+    /// Records that decoders would have made later: names of functions that call chains have frames of. For the last
+    /// output, everything that was met is read first.
+    pub records: Vec<u8>,
     /// Processes whose interpreters are walked, so that their functions have names.
-    fn interpreted_processes(&self) -> BTreeSet<Pid> {
-        BTreeSet::new()
-    }
+    pub interpreted: BTreeSet<Pid>,
+    /// The losses so far.
+    pub losses: EngineLosses,
+    /// The work of the engine, for the last output; `None` if there is nothing to report.
+    pub summary: Option<Box<dyn EngineSummary>>,
+}
 
-    /// Ends the engine and summarises its work; `None` if there is nothing to report.
-    fn summarise(&mut self, _decoded: DecodeCounts) -> Option<Box<dyn EngineSummary>> {
-        None
-    }
+/// Lost records that the kernel's counts of the events do not show, or show too many of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EngineLosses {
+    /// By CPU, lost records that are in no recording.
+    pub private: BTreeMap<u32, u64>,
+    /// [CPU]: records that were lost outside of its ring.
+    pub outside_rings: Vec<u64>,
 }
 
 /// The open events of a recording, and whom they record.

@@ -22,8 +22,6 @@ pub struct ConfiguredEvent {
     /// Whether BPF programs write by it (the engine). It is on whole CPUs for any target, and runs
     /// even while all other events are off.
     pub is_bpf_output: bool,
-    /// Whether it is on whole CPUs although only some threads there are recorded: programs leave out the others.
-    pub is_of_cpus: bool,
     /// Whether idle CPUs have no samples.
     pub leaves_idle_out: bool,
 }
@@ -36,7 +34,6 @@ impl ConfiguredEvent {
             attr,
             is_side_band: false,
             is_bpf_output: false,
-            is_of_cpus: false,
             leaves_idle_out: false,
         }
     }

@@ -47,22 +47,19 @@ impl Engine for Plain {}
 struct Other;
 
 impl Engine for Other {
-    fn samples_cpus(&self, _: &EventPlan, spec: &EventSpec) -> bool {
-        spec.config == 0
-    }
-
-    fn configure(&self, _: &EventPlan, event: &mut ConfiguredEvent) {
-        event.attr.set_precise_ip(0);
-    }
-
-    fn output_event(&self, _: &EventPlan) -> Option<ConfiguredEvent> {
-        let spec = event(10);
-        let attr = Attr::default();
-        Some(ConfiguredEvent {
+    fn configure(
+        &self,
+        _: &EventPlan,
+        _: bool,
+        events: &mut Vec<ConfiguredEvent>,
+    ) -> Option<PrivateEvent> {
+        events.iter_mut().for_each(|event| event.attr.set_precise_ip(0));
+        events.push(ConfiguredEvent {
             is_side_band: true,
             is_bpf_output: true,
-            ..ConfiguredEvent::new(spec, attr)
-        })
+            ..ConfiguredEvent::new(event(10), Attr::default())
+        });
+        None
     }
 }
 
@@ -85,7 +82,7 @@ fn configured_by(
         Some(Arch::X86_64),
         listener,
     );
-    events.unwrap()
+    events.unwrap().0
 }
 
 #[test]
@@ -307,6 +304,7 @@ fn call_chains_by_branch_records_give_way_and_that_is_said() {
             notices.push(n)
         })
         .unwrap()
+        .0
         .remove(0)
         .attr
     };
@@ -378,11 +376,12 @@ fn counts_fields_and_records_that_options_add() {
 #[test]
 fn the_engine_changes_events_and_adds_its_own() {
     let precise = |precision, config| EventSpec { precision, ..event(config) };
-    let plan = plan(vec![precise(Precision::Level(2), 0), precise(Precision::Max, 1)]);
+    let mut plan = plan(vec![precise(Precision::Level(2), 0), precise(Precision::Max, 1)]);
     let levels = |events: &[ConfiguredEvent]| -> Vec<_> {
         events.iter().map(|event| event.attr.precise_ip()).collect()
     };
     assert_eq!(levels(&configured(&plan)), [2, 3]);
+    plan.specs[0].is_of_cpus = true;
     let mut notices = Vec::new();
     let events = configured_by(&Other, &plan, &mut |notice| notices.push(notice));
     assert_eq!(levels(&events), [0; 4]);

@@ -24,6 +24,7 @@ fn configured(specs: Vec<EventSpec>) -> Vec<ConfiguredEvent> {
         &mut |_| (),
     )
     .unwrap()
+    .0
 }
 
 fn own_plan() -> Plan {

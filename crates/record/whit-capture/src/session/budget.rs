@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use whit_budget::{Cause, Controller, Levers, Settings, Waits};
+use whit_engine_api::{Adjustment, Capabilities};
 use whit_perfdata::budget::{BudgetRecord, CostCause, RecordedSettings, RecordedWaits};
 use whit_perfdata::budget_history::{BudgetHistory, HistoryBuilder};
 use whit_perfdata::encode::RecordEncoder;
@@ -83,11 +84,11 @@ impl BudgetKeeper {
     ) -> BudgetKeeper {
         let can_stretch = control.events().iter().any(can_change);
         let (_, engine) = control.events_and_engine();
-        let waits = engine.wait_modes().iter().copied().map(of_engine).collect();
+        let Capabilities { can_cut_stacks, wait_modes, .. } = engine.capabilities();
         let levers = Levers {
             stretch_max: if can_stretch { STRETCH_MAX } else { 1 },
-            waits,
-            stack_divisor_max: if engine.can_cut_stacks() { STACK_DIVISOR_MAX } else { 1 },
+            waits: wait_modes.into_iter().map(of_engine).collect(),
+            stack_divisor_max: if can_cut_stacks { STACK_DIVISOR_MAX } else { 1 },
         };
         BudgetKeeper {
             controller: Controller::new(f64::from(budget_ppm) / MILLION, levers),
@@ -106,17 +107,18 @@ impl BudgetKeeper {
     /// That of a recording, where it has one.
     pub(super) fn of(
         context: &SessionContext<'_>,
-        control: &EventControl,
+        control: &mut EventControl,
     ) -> Result<Option<BudgetKeeper>, CaptureError> {
         let (plan, roots) = (&context.plan, context.roots);
         let Some((budget_ppm, stretches)) = plan.budget_ppm.zip(control.stretches()) else {
             return Ok(None);
         };
         let capacity = Capacity::of(context)?;
-        let (_, engine) = control.events_and_engine();
-        let asked = engine.wait_modes().first().copied().map_or(Waits::None, of_engine);
-        let at_least = capacity.least();
-        engine.set_thread_share(f64::from(budget_ppm) / MILLION * at_least * FOLLOWED_PART);
+        let engine = control.engine();
+        let asked = engine.capabilities().wait_modes.first().copied();
+        let asked = asked.map_or(Waits::None, of_engine);
+        let share = f64::from(budget_ppm) / MILLION * capacity.least() * FOLLOWED_PART;
+        engine.adjust(Adjustment::ThreadShare(share))?;
         let costs = Costs::new(control, Arc::default(), asked, capacity, &roots.proc);
         Ok(Some(BudgetKeeper::new(budget_ppm, control, costs, stretches, plan.events.clock)))
     }
@@ -157,7 +159,7 @@ impl BudgetKeeper {
     pub(super) fn step(
         &mut self,
         now: Instant,
-        control: &EventControl,
+        control: &mut EventControl,
         meters: &Meters,
         out: &mut Vec<u8>,
     ) -> Result<Option<(Step, Waits)>, CaptureError> {
@@ -181,8 +183,7 @@ impl BudgetKeeper {
             self.stretches.set(control.events(), settings.stretch);
         }
         if settings.stack_divisor != before.stack_divisor {
-            let (_, engine) = control.events_and_engine();
-            engine.set_stack_divisor(settings.stack_divisor)?;
+            control.engine().adjust(Adjustment::StackDivisor(settings.stack_divisor))?;
         }
         Ok(Some((kind(before, settings), settings.waits)))
     }

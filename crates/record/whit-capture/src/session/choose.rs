@@ -4,10 +4,10 @@
 //! programs cannot be had, dumps of stacks take their place, which no right is needed for.
 
 use whit_bpf_engine::BpfEngine;
-use whit_engine_api::WaitMode;
 use whit_engine_api::error::EngineError;
 use whit_engine_api::event::EventSpec;
 use whit_engine_api::event_plan::EventPlan;
+use whit_engine_api::{Capabilities, WaitMode};
 use whit_host::roots::Roots;
 use whit_sys::limit::Limit;
 use whit_types::Arch;
@@ -76,13 +76,10 @@ pub(super) fn choose_engine(
     };
     let engine: Box<dyn whit_engine_api::Engine> = match engine {
         Some(engine) => Box::new(engine),
-        None => {
-            let wait_modes = plan.events.tracking.switches.then_some(WaitMode::Exact);
-            Box::new(RingEngine {
-                waking: waking.as_ref().map(wakeups::event),
-                wait_modes: wait_modes.into_iter().collect(),
-            })
-        }
+        None => Box::new(RingEngine {
+            waking: waking.as_ref().map(wakeups::event),
+            records_switches: plan.events.tracking.switches,
+        }),
     };
     plan.adapt_to(engine.as_ref());
     Ok(engine)
@@ -93,8 +90,7 @@ pub(super) fn choose_engine(
 struct RingEngine {
     /// The tracepoint of wake-ups, where these are recorded.
     waking: Option<EventSpec>,
-    /// The kernel records switches, and nothing changes that but a pause.
-    wait_modes: Vec<WaitMode>,
+    records_switches: bool,
 }
 
 impl whit_engine_api::Engine for RingEngine {
@@ -102,8 +98,10 @@ impl whit_engine_api::Engine for RingEngine {
         plan.specs.extend(self.waking.clone());
     }
 
-    fn wait_modes(&self) -> &[WaitMode] {
-        &self.wait_modes
+    fn capabilities(&self) -> Capabilities {
+        // The kernel records switches, and nothing changes that but a pause.
+        let wait_modes = self.records_switches.then_some(WaitMode::Exact).into_iter().collect();
+        Capabilities { wait_modes, ..Capabilities::default() }
     }
 }
 
@@ -204,7 +202,7 @@ mod tests {
         let mut notices = Vec::new();
         let mut listener = |notice| notices.push(notice);
         let engine = choose_engine(&mut plan, &Roots::default(), &mut listener).unwrap();
-        assert!(!engine.needs_cpus());
+        assert!(!engine.capabilities().needs_cpus);
         (plan.events.chains.call_graph, notices)
     }
 

@@ -4,7 +4,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use whit_engine_api::{DecodeCounts, EngineSummary};
+use whit_engine_api::{DecodeCounts, EngineLosses, EngineSummary, OutputEnd};
 use whit_host::named::Chosen;
 use whit_host::target::Target;
 use whit_perfdata::budget_history::BudgetHistory;
@@ -18,7 +18,7 @@ use super::output_file::{EndedOutput, OutputFile};
 use super::parts::SessionParts;
 use super::reader_thread::ReaderThread;
 use super::target_time;
-use super::unreported_loss::UnreportedLoss;
+use super::unreported_loss::{Losses, UnreportedLoss};
 use super::wait::SessionWaiter;
 use crate::error::CaptureError;
 use crate::notice::Notice;
@@ -69,10 +69,13 @@ impl<'a> Drained<'a> {
 
     /// Completes the output, and waits for the command.
     pub(super) fn finish(mut self) -> Result<Outcome, CaptureError> {
-        let unreported = self.write_losses();
+        let OutputEnd { records, interpreted, losses, summary: stacks } =
+            self.parts.control.end_output(Some(self.decoded));
+        let unreported = self.write_losses(&losses);
+        self.output.write_last(&records, interpreted);
         self.settle();
         self.terminate_workload();
-        let (ledger, stacks) = self.ledger(&unreported);
+        let ledger = self.ledger(&unreported, stacks.as_deref());
         self.say_what_ran(&ledger);
         let Drained { parts, output, end, stopped, .. } = self;
         let SessionParts {
@@ -90,9 +93,9 @@ impl<'a> Drained<'a> {
     }
 
     /// Writes records for losses that no record reports, and gives these.
-    fn write_losses(&mut self) -> Vec<UnreportedLoss> {
+    fn write_losses(&mut self, of_engine: &EngineLosses) -> Vec<UnreportedLoss> {
         let SessionParts { context, listener, control, meters, .. } = &mut self.parts;
-        let losses = control.losses();
+        let losses = Losses { events: control.events(), of_engine };
         let unreported = match self.output.has_failed() {
             true => Vec::new(),
             false => losses.unreported(self.output.shares(), self.stopped),
@@ -107,8 +110,6 @@ impl<'a> Drained<'a> {
 
     fn settle(&mut self) {
         let SessionParts { context, listener, control, .. } = &mut self.parts;
-        let (records, interpreted) = control.last_records(true);
-        self.output.write_last(&records, interpreted);
         self.output.settle(&context.synthesis(control.events()), *listener);
     }
 
@@ -130,11 +131,11 @@ impl<'a> Drained<'a> {
     fn ledger(
         &mut self,
         unreported: &[UnreportedLoss],
-    ) -> (Ledger, Option<Box<dyn EngineSummary>>) {
+        stacks: Option<&dyn EngineSummary>,
+    ) -> Ledger {
         let SessionParts { context, listener, control, meters, budget, .. } = &mut self.parts;
         let (enabled, spans) = control.lap(self.stopped);
         meters.metering.settle(*listener);
-        let stacks = control.engine().summarise(self.decoded);
         let ending = Ending { stopped: self.stopped, used_ns: self.used_ns, enabled };
         let mut ledger = self.output.ledger(meters, &ending, unreported, context.roots);
         if context.plan.output.files.switch.is_none() {
@@ -142,14 +143,14 @@ impl<'a> Drained<'a> {
         }
         ledger.names_chosen = context.plan.events.target.chosen().map_or(0, Chosen::count);
         ledger.period_redraws = control.end_redraws();
-        if let Some(stacks) = &stacks {
+        if let Some(stacks) = stacks {
             stacks.enter(&mut ledger);
         }
         self.output.state_spans(spans);
         let history = budget.as_mut().and_then(BudgetKeeper::lap);
         let reduced = history.as_ref().and_then(BudgetHistory::reduction);
         reduced.into_iter().for_each(|reduced| listener.notice(Notice::Reduced(reduced)));
-        (ledger, stacks)
+        ledger
     }
 
     /// Says so where threads ran without samples, or where none ran.

@@ -1,25 +1,23 @@
 //! The open events and the engine, switched on and off together.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use whit_engine_api::open_event::OpenEvent;
-use whit_engine_api::{Engine, WaitMode};
+use whit_engine_api::{Adjustment, DecodeCounts, Engine, OutputEnd, WaitMode};
 use whit_perfdata::attr::AttrFlags;
 use whit_perfdata::blocked::Edge;
 use whit_perfdata::encode::RecordEncoder;
 use whit_perfdata::feature::RecordedSpan;
 use whit_perfdata::sample::{SampleId, SampleLayout};
 use whit_sys::clock::ClockId;
-use whit_types::{Pid, TimestampNs};
+use whit_types::TimestampNs;
 
 use super::context::SessionContext;
 use super::recorded_time::RecordedTime;
 use super::redraw::Redraws;
 use super::schedule::Stopwatch;
 use super::stretches::Stretches;
-use super::unreported_loss::Losses;
 use super::watched::Watched;
 use crate::error::CaptureError;
 use crate::record_clock;
@@ -40,13 +38,6 @@ pub(super) struct EventControl {
     lacks_switches: bool,
     /// Since when switches that were asked for are not recorded.
     gap_since: Option<TimestampNs>,
-}
-
-/// Records of threads that write none themselves.
-pub(super) struct EdgeRecords {
-    pub(super) records: Vec<u8>,
-    /// Why there are none, for the user.
-    pub(super) refusal: Option<String>,
 }
 
 impl EventControl {
@@ -79,13 +70,13 @@ impl EventControl {
 
     /// Records waits in another way from here on. The spans of an output are those in which all switches are recorded.
     pub(super) fn set_waits(&mut self, mode: WaitMode) -> Result<(), CaptureError> {
-        let lacks =
-            self.engine.wait_modes().first() == Some(&WaitMode::Exact) && mode != WaitMode::Exact;
+        let asked = self.engine.capabilities().wait_modes.first().copied();
+        let lacks = asked == Some(WaitMode::Exact) && mode != WaitMode::Exact;
         if lacks {
             self.recorded.stop();
         }
         self.lacks_switches = lacks;
-        self.engine.set_waits(mode)?;
+        self.engine.adjust(Adjustment::Waits(mode))?;
         self.start_span();
         Ok(())
     }
@@ -155,10 +146,6 @@ impl EventControl {
         (&self.events, self.engine.as_ref())
     }
 
-    pub(super) fn losses(&self) -> Losses<'_> {
-        Losses { events: &self.events, engine: self.engine.as_ref() }
-    }
-
     /// Switches on all events that do not switch themselves on at the command's exec.
     pub(super) fn begin(
         &mut self,
@@ -168,7 +155,7 @@ impl EventControl {
         let (target, threads) = (&context.plan.events.target, context.targets.threads.named());
         self.watched.get_or_insert_with(|| Watched::begin(target, threads, context.roots));
         self.enabled.start(now);
-        self.engine.switch_on()?;
+        self.engine.adjust(Adjustment::On)?;
         for event in self.events.iter() {
             let attr = &event.event.attr;
             let by_exec = attr.has(AttrFlags::ENABLE_ON_EXEC);
@@ -186,7 +173,7 @@ impl EventControl {
     /// Switches everything on because another program asks for it. Says whether there was any event.
     pub(super) fn switch_on(&mut self, now: Instant) -> Result<bool, CaptureError> {
         self.enabled.start(now);
-        self.engine.switch_on()?;
+        self.engine.adjust(Adjustment::On)?;
         let found = self.set_enabled(true, None);
         self.start_span();
         Ok(found)
@@ -196,7 +183,8 @@ impl EventControl {
     pub(super) fn switch_off(&mut self, now: Instant) {
         self.recorded.stop();
         self.set_enabled(false, None);
-        self.engine.switch_off();
+        // Never refused.
+        let _ = self.engine.adjust(Adjustment::Off);
         self.enabled.stop(now);
     }
 
@@ -228,16 +216,13 @@ impl EventControl {
     }
 
     /// The stacks of blocked threads, for an output that begins or ends.
-    pub(super) fn edge_records(&mut self, edge: Edge) -> EdgeRecords {
-        let records = self.engine.edge_records(edge, &self.events);
-        EdgeRecords { records, refusal: self.engine.take_edge_refusal() }
+    pub(super) fn edge_records(&mut self, edge: Edge) -> Result<Vec<u8>, String> {
+        self.engine.edge_records(edge, &self.events)
     }
 
-    /// The engine's records for the end of an output, the last one or an earlier one, and the processes that have functions
-    /// of interpreters with names.
-    pub(super) fn last_records(&mut self, is_last: bool) -> (Vec<u8>, BTreeSet<Pid>) {
-        let records = self.engine.last_records(&self.events, is_last);
-        (records, self.engine.interpreted_processes())
+    /// Has the engine complete an output; `decoded`: for the last one, the work of all decoders.
+    pub(super) fn end_output(&mut self, decoded: Option<DecodeCounts>) -> OutputEnd {
+        self.engine.end_output(&self.events, decoded)
     }
 
     /// How many threads were watched, and how many of these ran. To be called when everything is off.
@@ -255,7 +240,7 @@ impl EventControl {
 mod tests {
     use super::*;
     use std::fs::File;
-    use whit_engine_api::error::EngineError;
+    use whit_engine_api::Capabilities;
     use whit_engine_api::event::EventSpec;
     use whit_engine_api::open_event::{ConfiguredEvent, Instance};
     use whit_perfdata::attr::{Attr, SampleType};
@@ -264,17 +249,13 @@ mod tests {
     use whit_types::CpuId;
 
     /// It records every switch until that is changed.
-    #[derive(Debug, Default)]
-    struct Told(Vec<WaitMode>);
+    #[derive(Debug)]
+    struct EverySwitch;
 
-    impl Engine for Told {
-        fn wait_modes(&self) -> &[WaitMode] {
-            &[WaitMode::Exact, WaitMode::Sampled, WaitMode::None]
-        }
-
-        fn set_waits(&mut self, mode: WaitMode) -> Result<(), EngineError> {
-            self.0.push(mode);
-            Ok(())
+    impl Engine for EverySwitch {
+        fn capabilities(&self) -> Capabilities {
+            let wait_modes = vec![WaitMode::Exact, WaitMode::Sampled, WaitMode::None];
+            Capabilities { wait_modes, ..Capabilities::default() }
         }
     }
 
@@ -293,7 +274,7 @@ mod tests {
         };
         let events = vec![OpenEvent::new(event, vec![instance(70, 0), instance(71, 1)])];
         let recorded = RecordedTime::new(Some(ClockId::MONOTONIC));
-        EventControl::new(events, Box::new(Told::default()), recorded, None)
+        EventControl::new(events, Box::new(EverySwitch), recorded, None)
     }
 
     #[test]

@@ -50,7 +50,7 @@ pub(super) fn directories(
 ) -> Result<Vec<File>, HostError> {
     let cgroups = events.target.chosen().and_then(|chosen| chosen.cgroups.as_ref());
     match cgroups {
-        Some(cgroups) if !engine.chooses_targets() => {
+        Some(cgroups) if !engine.capabilities().chooses_targets => {
             paths(cgroups).map(|path| cgroups.mounted.hierarchy.open(path)).collect()
         }
         _ => Ok(Vec::new()),

@@ -166,7 +166,7 @@ impl Beginning {
     fn create_output<'a>(
         self,
         context: SessionContext<'a>,
-        control: EventControl,
+        mut control: EventControl,
         meters: Meters,
         rings: Vec<MappedRing>,
         listener: &'a mut dyn Listener,
@@ -186,7 +186,7 @@ impl Beginning {
         let readers = builder.build(shares, output.is_directory());
         let readers = readers.inspect_err(|_| output.file().undo())?;
         self.watch.has_created(output.file().name());
-        let budget = BudgetKeeper::of(&context, &control)?;
+        let budget = BudgetKeeper::of(&context, &mut control)?;
         let shared = Shared {
             meter: budget.as_ref().map(BudgetKeeper::reader_meter),
             events: control.shared_events(),

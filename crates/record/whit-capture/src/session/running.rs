@@ -8,7 +8,6 @@ use whit_perfdata::blocked::Edge;
 
 use super::clock_notes::ClockNotes;
 use super::drained::Drained;
-use super::event_control::EdgeRecords;
 use super::mapping_watch::MappingWatch;
 use super::outcome::End;
 use super::output_file::OutputFile;
@@ -194,10 +193,9 @@ impl<'a> Running<'a> {
 
     /// Has the stacks of blocked threads written by a reader. Such threads write nothing themselves.
     fn write_blocked(&mut self, edge: Edge) {
-        let EdgeRecords { records, refusal } = self.parts.control.edge_records(edge);
-        self.readers.write(records);
-        if let Some(why) = refusal {
-            self.parts.listener.notice(Notice::BlockedNotRead { why });
+        match self.parts.control.edge_records(edge) {
+            Ok(records) => self.readers.write(records),
+            Err(why) => self.parts.listener.notice(Notice::BlockedNotRead { why }),
         }
     }
 }

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::fs::File;
 
-use whit_engine_api::Engine;
 use whit_engine_api::event_plan::EventPlan;
 use whit_engine_api::open_event::{ConfiguredEvent, OpenEvent};
 use whit_engine_api::rings::MappedRing;
+use whit_engine_api::{Engine, PrivateEvent};
 use whit_host::advice::{Refusal, advice};
 use whit_host::cgroup::Hierarchy;
 use whit_host::rights::Rights;
@@ -30,6 +30,9 @@ use crate::ring_set;
 /// Rings for mappings: each takes 32 KiB of locked memory and a descriptor. Threads that are named may be thousands.
 const MAPPING_RINGS_MAX: usize = 1024;
 
+/// Open events, and the rings that they write into.
+type Opened = (Vec<OpenEvent>, Vec<MappedRing>);
+
 /// Events and rings, ready to run.
 pub(super) struct Ready {
     pub(super) plan: Plan,
@@ -38,7 +41,7 @@ pub(super) struct Ready {
     /// Notices CPUs that go and come.
     pub(super) cpu_watch: CpuWatch,
     /// The event that the engine reads by itself.
-    pub(super) private: Option<(Vec<OpenEvent>, Vec<MappedRing>)>,
+    pub(super) private: Option<Opened>,
     /// Mappings of code alone.
     pub(super) mappings: Option<MappingRings>,
 }
@@ -74,7 +77,7 @@ impl SetUp<'_> {
         let plan =
             Plan::resolve(&wanted.target, command_pid, wanted.inherit, wanted.per_thread, roots)?;
         let rate = configure::checked_rate(wanted.rate, roots, self.listener)?;
-        let on_cpus = plan.is_system_wide() || self.engine.needs_cpus();
+        let on_cpus = plan.is_system_wide() || self.engine.capabilities().needs_cpus;
         // The sideband, and the watch over CPUs.
         let beside_events = 1 + usize::from(on_cpus) + usize::from(self.watches_mappings);
         let chosen = names::directories(wanted, self.engine)?;
@@ -85,9 +88,8 @@ impl SetUp<'_> {
         let context = OpenContext { plan, beside, rights, kernel, rate, cgroups, chosen };
         // Before the events, so that none of them is lost unseen.
         let cpu_watch = CpuWatch::open(&context.plan, &context.beside, on_cpus, self.listener);
-        let (events, rings) = self.open_supported(&context)?;
-        let private = self.engine.private_event(context.plan.inherit);
-        let private = private.map(|(event, pages)| self.open_private(&context, event, pages));
+        let ((events, rings), private) = self.open_supported(&context)?;
+        let private = private.map(|private| self.open_private(&context, private));
         let private = private.transpose()?;
         let mappings = self.open_mappings(&context);
         Ok(Ready { plan: context.plan, events, rings, private, mappings, cpu_watch })
@@ -101,7 +103,8 @@ impl SetUp<'_> {
             return None;
         }
         let event = mapping_watch::event(context.plan.inherit);
-        let opened = self.open_private(context, event, mapping_watch::PAGES);
+        let private = PrivateEvent { event, pages: mapping_watch::PAGES };
+        let opened = self.open_private(context, private);
         let skipped = |error: &CaptureError| {
             let what = "opening files as soon as they are mapped".to_owned();
             Notice::Skipped { what, why: error.to_string() }
@@ -112,9 +115,8 @@ impl SetUp<'_> {
     fn open_private(
         &mut self,
         context: &OpenContext,
-        event: ConfiguredEvent,
-        pages: usize,
-    ) -> Result<(Vec<OpenEvent>, Vec<MappedRing>), CaptureError> {
+        PrivateEvent { event, pages }: PrivateEvent,
+    ) -> Result<Opened, CaptureError> {
         let mut opener = Opener {
             plan: &context.plan,
             beside: &context.beside,
@@ -177,7 +179,7 @@ impl SetUp<'_> {
     fn open_supported(
         &mut self,
         context: &OpenContext,
-    ) -> Result<(Vec<OpenEvent>, Vec<MappedRing>), CaptureError> {
+    ) -> Result<(Opened, Option<PrivateEvent>), CaptureError> {
         let mut specs = self.events.specs.clone();
         let mut said = DedupListener { listener: &mut *self.listener, notices: Vec::new() };
         loop {
@@ -210,10 +212,10 @@ impl SetUp<'_> {
         mut self,
         context: &OpenContext,
         specs: &[EventSpec],
-    ) -> Result<(Vec<OpenEvent>, Vec<MappedRing>), CaptureError> {
+    ) -> Result<(Opened, Option<PrivateEvent>), CaptureError> {
         let OpenContext { plan, kernel, rate, .. } = context;
         let arch = Arch::native();
-        let events = configure::configure(
+        let (events, private) = configure::configure(
             configure::Planned { plan: self.events, engine: self.engine },
             specs,
             plan.inherit,
@@ -224,7 +226,7 @@ impl SetUp<'_> {
         )?;
         let rings = ring_set::count(plan, &events);
         let pages = ring_set::data_pages(self.rings.size, rings, self.roots, self.listener);
-        self.open_and_map(context, events, pages)
+        Ok((self.open_and_map(context, events, pages)?, private))
     }
 
     /// The mark at which a ring wakes the reader is part of the event. Where rings came out
@@ -234,7 +236,7 @@ impl SetUp<'_> {
         context: &OpenContext,
         mut events: Vec<ConfiguredEvent>,
         pages: usize,
-    ) -> Result<(Vec<OpenEvent>, Vec<MappedRing>), CaptureError> {
+    ) -> Result<Opened, CaptureError> {
         let page = whit_sys::system::page_size();
         let mut pages = pages;
         loop {

@@ -26,7 +26,7 @@ pub(super) fn compare(
 ) -> Option<Notice> {
     let is_one_output = plan.output.files.switch.is_none() && !plan.events.overwrite;
     let is_comparable =
-        engine.samples_by_thread() && !plan.events.target.covers_cpus() && is_one_output;
+        !engine.capabilities().shares_periods && !plan.events.target.covers_cpus() && is_one_output;
     is_comparable.then(|| comparison(events, samples)).flatten()
 }
 

@@ -7,7 +7,7 @@ use std::num::NonZeroU64;
 use std::time::Instant;
 
 use whit_engine_api::open_event::OpenEvent;
-use whit_engine_api::{Engine, lost_counts};
+use whit_engine_api::{EngineLosses, lost_counts};
 use whit_perfdata::attr::ReadFormat;
 use whit_perfdata::encode::RecordEncoder;
 use whit_perfdata::sample::{SampleId, SampleLayout};
@@ -42,10 +42,10 @@ impl UnreportedLoss {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Losses<'a> {
     pub(super) events: &'a [OpenEvent],
-    pub(super) engine: &'a dyn Engine,
+    pub(super) of_engine: &'a EngineLosses,
 }
 
-impl Losses<'_> {
+impl<'a> Losses<'a> {
     /// A LOST_SAMPLES record for each ring. Nobody knows until when records are missing, so it has no time.
     pub(super) fn write(
         self,
@@ -89,7 +89,7 @@ impl Losses<'_> {
     /// new one says.
     pub(super) fn doubtful(self, shares: &[ReaderShare]) -> Vec<UnreportedLoss> {
         let counted = self.counted();
-        let switches = self.engine.lost_beside_rings();
+        let switches = &self.of_engine.outside_rings;
         let lost_switches = |end: &RingEnd| {
             let counted = end.cpu.and_then(|cpu| switches.get(cpu.0 as usize));
             counted.is_some_and(|lost| *lost > end.lost_switches)
@@ -130,7 +130,7 @@ impl Losses<'_> {
         end.members.iter().map(move |member| member.of(self.events).id)
     }
 
-    fn counted(self) -> Counted {
+    fn counted(self) -> Counted<'a> {
         let mut by_id = HashMap::new();
         for (index, event) in self.events.iter().enumerate() {
             let is_group = event.event.attr.read_format.contains(ReadFormat::GROUP);
@@ -140,19 +140,19 @@ impl Losses<'_> {
                 lost_counts::read(event, &mut by_id);
             }
         }
-        Counted { by_id, wakeup_events: self.engine.lost_private_records() }
+        Counted { by_id, wakeup_events: &self.of_engine.private }
     }
 }
 
 /// Counts of the kernel.
-struct Counted {
+struct Counted<'a> {
     /// By the id of the event.
     by_id: HashMap<u64, u64>,
     /// By CPU, of records that only wake the reader.
-    wakeup_events: BTreeMap<u32, u64>,
+    wakeup_events: &'a BTreeMap<u32, u64>,
 }
 
-impl Counted {
+impl Counted<'_> {
     /// Records that were dropped from a ring, by the ids of its events, and that none of its records reports.
     fn unreported(&self, ids: impl Iterator<Item = u64>, end: &RingEnd) -> u64 {
         let lost: u64 = ids.filter_map(|id| self.by_id.get(&id)).sum();

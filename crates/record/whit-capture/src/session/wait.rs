@@ -49,7 +49,7 @@ impl RingWaiter {
         for ring in rings {
             let mut members = ring.members.clone();
             // An event of a whole CPU never goes.
-            let is_of_cpu = |event: &ConfiguredEvent| event.is_bpf_output || event.is_of_cpus;
+            let is_of_cpu = |event: &ConfiguredEvent| event.is_bpf_output || event.spec.is_of_cpus;
             members.retain(|member| {
                 !is_of_cpu(&events[member.event].event) || ring.members.len() == 1
             });

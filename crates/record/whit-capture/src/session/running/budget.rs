@@ -32,7 +32,7 @@ impl Running<'_> {
         let parts = &mut self.parts;
         let Some(budget) = &mut parts.budget else { return Ok(()) };
         let mut records = Vec::new();
-        let step = budget.step(now, &parts.control, &parts.meters, &mut records)?;
+        let step = budget.step(now, &mut parts.control, &parts.meters, &mut records)?;
         self.readers.write(records);
         let Some((step, waits)) = step else { return Ok(()) };
         parts.meters.metering.settle(parts.listener);

@@ -17,6 +17,7 @@ use crate::session::cost_baseline::CostBaseline;
 use crate::session::ledger::Ending;
 use crate::session::outcome::End;
 use crate::session::output_file::{EndedOutput, NewOutput};
+use crate::session::unreported_loss::Losses;
 
 impl Running<'_> {
     /// Switches to a new output. Where that cannot be had, the old one is written on. An end is given
@@ -76,7 +77,8 @@ impl Running<'_> {
         self.write_blocked(Edge::Begin);
         let parts = &mut self.parts;
         let mut ended = std::mem::replace(&mut self.output, next).ended(shares, failed);
-        let losses = parts.control.losses();
+        let end = parts.control.end_output(None);
+        let losses = Losses { events: parts.control.events(), of_engine: &end.losses };
         ended.write_losses(losses, &losses.doubtful(ended.shares()));
         let unrecorded =
             parts.meters.unrecorded(parts.context.roots, losses, ended.shares(), parts.listener);
@@ -88,6 +90,7 @@ impl Running<'_> {
                 why: "too many came while it was being prepared".to_owned(),
             });
         }
+        ended.write_last(&end.records, end.interpreted);
         self.close(ended)
     }
 
@@ -95,8 +98,6 @@ impl Running<'_> {
     fn close(&mut self, mut ended: EndedOutput) -> Option<End> {
         let parts = &mut self.parts;
         let (stopped, used_ns) = (Instant::now(), ended.used_ns());
-        let (records, interpreted) = parts.control.last_records(false);
-        ended.write_last(&records, interpreted);
         ended.settle(&parts.context.synthesis(parts.control.events()), parts.listener);
         let (enabled, spans) = parts.control.lap(stopped);
         ended.state_spans(spans);

@@ -25,23 +25,6 @@ use crate::stream::{StreamFile, StreamOptions, StreamSink};
 const RENAMES: u64 = 300;
 const CPU: CpuId = CpuId(1);
 
-/// An engine with given counts of losses.
-#[derive(Debug, Default)]
-struct Counting {
-    private: BTreeMap<u32, u64>,
-    beside: Vec<u64>,
-}
-
-impl Engine for Counting {
-    fn lost_private_records(&self) -> BTreeMap<u32, u64> {
-        self.private.clone()
-    }
-
-    fn lost_beside_rings(&self) -> Vec<u64> {
-        self.beside.clone()
-    }
-}
-
 fn attr(read_format: ReadFormat) -> Attr {
     Attr {
         pmu_type: pmu_type::SOFTWARE,
@@ -125,8 +108,8 @@ fn drops_behind_the_last_record_are_the_kernels_and_last_until_the_ring_was_drai
         let events = open(&[ReadFormat::LOST])?;
         let id = events[0].instances[0].id;
         let dropped = overflow(&events[0]);
-        let engine = Counting::default();
-        let losses = Losses { events: &events, engine: &engine };
+        let of_engine = EngineLosses::default();
+        let losses = Losses { events: &events, of_engine: &of_engine };
         let begin = Instant::now();
         let stopped = begin + Duration::from_nanos(900);
         let told = |end: RingEnd| {
@@ -172,13 +155,14 @@ fn groups_are_read_once_and_events_without_lost_counts_are_not_read() {
         let group = ReadFormat::GROUP | ReadFormat::LOST;
         let events = open(&[group, group])?;
         let dropped = overflow(&events[1]);
-        let engine = Counting { private: BTreeMap::from([(1, 7)]), beside: Vec::new() };
-        let counted = Losses { events: &events, engine: &engine }.counted();
+        let private = BTreeMap::from([(1, 7)]);
+        let of_engine = EngineLosses { private, ..EngineLosses::default() };
+        let counted = Losses { events: &events, of_engine: &of_engine }.counted();
         let ids: Vec<u64> = events.iter().map(|event| event.instances[0].id).collect();
         assert_eq!(counted.by_id, HashMap::from([(ids[0], 0), (ids[1], dropped)]));
-        assert_eq!(counted.wakeup_events, engine.private);
+        assert_eq!(*counted.wakeup_events, of_engine.private);
         let events = open(&[ReadFormat::GROUP, ReadFormat::GROUP])?;
-        let counted = Losses { events: &events, engine: &engine }.counted();
+        let counted = Losses { events: &events, of_engine: &of_engine }.counted();
         assert_eq!(counted.by_id, HashMap::new());
         Ok(())
     });
@@ -186,10 +170,9 @@ fn groups_are_read_once_and_events_without_lost_counts_are_not_read() {
 
 #[test]
 fn records_that_only_wake_the_reader_are_no_loss() {
-    let counted = Counted {
-        by_id: HashMap::from([(7, 10), (8, 5), (9, 100)]),
-        wakeup_events: BTreeMap::from([(1, 4)]),
-    };
+    let wakeup_events = BTreeMap::from([(1, 4)]);
+    let by_id = HashMap::from([(7, 10), (8, 5), (9, 100)]);
+    let counted = Counted { by_id, wakeup_events: &wakeup_events };
     let unreported = |ids: &[u64], reported: u64, cpu: Option<CpuId>| {
         let end = RingEnd { reported, cpu, ..end(Instant::now(), None) };
         counted.unreported(ids.iter().copied(), &end)
@@ -207,8 +190,8 @@ fn an_output_that_others_follow_ends_in_doubt() {
     check("an_output_that_others_follow", || {
         let events = open(&[ReadFormat::LOST])?;
         let dropped = overflow(&events[0]);
-        let engine = Counting { private: BTreeMap::new(), beside: vec![9, 3] };
-        let losses = Losses { events: &events, engine: &engine };
+        let of_engine = EngineLosses { outside_rings: vec![9, 3], ..EngineLosses::default() };
+        let losses = Losses { events: &events, of_engine: &of_engine };
         let begin = Instant::now();
         let since = |reported: u64, lost_switches: u64, last_switch: Option<u64>, cpu: u32| {
             let last_switch = last_switch.map(TimestampNs);
@@ -235,8 +218,8 @@ fn losses_are_written_into_the_streams_of_their_readers() {
     check("losses_are_written_into_the_streams", || {
         let events = open(&[ReadFormat::LOST])?;
         let id = events[0].instances[0].id;
-        let engine = Counting::default();
-        let losses = Losses { events: &events, engine: &engine };
+        let of_engine = EngineLosses::default();
+        let losses = Losses { events: &events, of_engine: &of_engine };
         let begin = Instant::now();
         let (first, first_file) = share(begin, vec![end(begin, None)]);
         let (second, second_file) = share(begin, vec![end(begin, None)]);
