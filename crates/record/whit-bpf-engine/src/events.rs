@@ -39,10 +39,8 @@ pub(crate) fn configure(plan: &EventPlan, event: &mut ConfiguredEvent) {
     attr.flags = attr.flags.with(AttrFlags::CONTEXT_SWITCH, false);
     let leaves_others_out = event.spec.is_of_cpus || plan.target.chosen().is_some();
     if leaves_others_out && !event.is_side_band {
-        // The kernel throttles an event that is hit often without a tick, as on an idle CPU. An exec does not
-        // concern events of CPUs.
+        // An exec does not concern events of CPUs.
         attr.flags = attr.flags.with(AttrFlags::ENABLE_ON_EXEC, false);
-        event.leaves_idle_out = true;
     }
 }
 
@@ -248,7 +246,6 @@ mod tests {
         attr.set_precise_ip(2);
         let mut event = ConfiguredEvent::new(spec, attr);
         configure(&plan, &mut event);
-        event.exclude_idle();
         event
     }
 
@@ -307,23 +304,19 @@ mod tests {
         for target in [Target::Command].into_iter().chain(some) {
             let clock = configured(target, software::CPU_CLOCK);
             assert!(clock.spec.is_of_cpus);
-            assert_eq!(clock.attr.flags, AttrFlags::DISABLED | AttrFlags::EXCLUDE_IDLE);
+            assert_eq!(clock.attr.flags, AttrFlags::DISABLED);
+            assert!(clock.spec.excludes_idle());
         }
         assert!(!configured(Target::SystemWide(None), software::CPU_CLOCK).spec.is_of_cpus);
         let named = configured(Target::Named(Chosen::default(), None), software::CPU_CLOCK);
-        assert!(!named.spec.is_of_cpus && named.attr.has(AttrFlags::EXCLUDE_IDLE));
+        assert!(!named.spec.is_of_cpus && named.spec.excludes_idle());
     }
 
     /// The PMUs of arm64 refuse the flag. A timer that stands in for cycles has it.
     #[test]
     fn hardware_events_do_not_leave_idle_cpus_out() {
-        let mut cycles = configured(Target::Command, software::CPU_CLOCK);
-        cycles.attr.pmu_type = pmu_type::HARDWARE;
-        cycles.attr.flags = AttrFlags::DISABLED;
-        cycles.exclude_idle();
-        assert_eq!(cycles.attr.flags, AttrFlags::DISABLED);
-        cycles.attr.pmu_type = pmu_type::SOFTWARE;
-        cycles.exclude_idle();
-        assert_eq!(cycles.attr.flags, AttrFlags::DISABLED | AttrFlags::EXCLUDE_IDLE);
+        let clock = configured(Target::Command, software::CPU_CLOCK).spec;
+        assert!(clock.excludes_idle());
+        assert!(!EventSpec { pmu_type: pmu_type::HARDWARE, ..clock }.excludes_idle());
     }
 }

@@ -107,7 +107,12 @@ pub(super) fn call_graph(plan: &EventPlan) -> CallGraph {
 pub(crate) fn adapt(plan: &mut EventPlan, ring_size: &mut RingSize) {
     leave_to_perf(plan, ring_size);
     let of_cpus: Vec<bool> = plan.specs.iter().map(|spec| samples_cpus(plan, spec)).collect();
-    plan.specs.iter_mut().zip(of_cpus).for_each(|(spec, of_cpus)| spec.is_of_cpus = of_cpus);
+    let is_chosen = plan.target.chosen().is_some();
+    for (spec, is_of_cpus) in plan.specs.iter_mut().zip(of_cpus) {
+        spec.is_of_cpus = is_of_cpus;
+        // The kernel throttles an event that is hit often without a tick, as on an idle CPU.
+        spec.exclude_idle |= is_of_cpus || is_chosen;
+    }
 }
 
 /// The part of the call graph that perf still writes: dumps of stacks, for comparison with the

@@ -99,12 +99,10 @@ pub fn configure(
     let mut events: Vec<_> = (0..specs.len())
         .map(|index| ConfiguredEvent {
             is_side_band: side_band == Some(index),
-            leaves_idle_out: plan.leaves_idle_out,
             ..ConfiguredEvent::new(specs[index].clone(), context.attr(&specs, index))
         })
         .collect();
     let private = engine.configure(plan, inherit, &mut events);
-    events.iter_mut().for_each(ConfiguredEvent::exclude_idle);
     context.warn_of_registers(listener);
     context.warn_of_branches(&specs, listener);
     warn_of_precision(&events, listener);
@@ -178,7 +176,7 @@ impl Context<'_> {
             (AttrFlags::EXCLUDE_HV, exclude.hypervisor),
             (AttrFlags::EXCLUDE_GUEST, exclude.guest),
             (AttrFlags::EXCLUDE_HOST, exclude.host),
-            (AttrFlags::EXCLUDE_IDLE, exclude.idle),
+            (AttrFlags::EXCLUDE_IDLE, spec.excludes_idle()),
             (AttrFlags::PINNED, spec.is_pinned),
             (AttrFlags::EXCLUSIVE, spec.is_exclusive),
             (AttrFlags::INHERIT, self.inherit && spec.inherit.unwrap_or(true)),

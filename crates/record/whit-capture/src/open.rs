@@ -209,7 +209,8 @@ impl Opener<'_> {
         event.attr.pmu_type = pmu_type::SOFTWARE;
         event.attr.config = software::CPU_CLOCK;
         event.attr.set_precise_ip(0);
-        event.exclude_idle();
+        let excludes_idle = event.spec.excludes_idle();
+        event.attr.flags = event.attr.flags.with(AttrFlags::EXCLUDE_IDLE, excludes_idle);
         self.listener.notice(Notice::CyclesReplaced { event: asked, errno });
     }
 

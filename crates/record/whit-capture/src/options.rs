@@ -188,8 +188,6 @@ pub struct RecordOptions {
     pub ring_size: RingSize,
     /// The kernel overwrites the oldest samples; the newest are taken at the end, and when asked.
     pub overwrite: bool,
-    /// Clocks take no samples of idle CPUs.
-    pub leaves_idle_out: bool,
     /// Wake the readers at every record.
     pub unbuffered: bool,
     /// The largest cost of the recording, in millionths of the recorded CPU time, above 0; `None` sets no limit.
@@ -243,7 +241,6 @@ impl RecordOptions {
             clock: None,
             ring_size: RingSize::Default,
             overwrite: false,
-            leaves_idle_out: false,
             unbuffered: false,
             max_overhead_ppm: None,
             streaming: Streaming::default(),

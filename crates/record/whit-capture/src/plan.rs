@@ -227,7 +227,6 @@ fn events(options: &RecordOptions) -> EventPlan {
         inherit: options.inherit,
         per_thread: options.per_thread,
         overwrite: options.overwrite,
-        leaves_idle_out: options.leaves_idle_out,
         clock: clock(options),
         skip_unsupported: options.skip_unsupported,
     }

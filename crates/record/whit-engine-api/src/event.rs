@@ -96,6 +96,9 @@ pub struct EventSpec {
     pub cgroup: Option<String>,
     /// Leave the recorder's own threads out, of a tracepoint.
     pub excludes_recorder: bool,
+    /// An event of software takes no samples of idle CPUs. Hardware is not asked for that: the PMUs of arm64 refuse it with
+    /// `EPERM`, and a CPU that is idle has no cycles.
+    pub exclude_idle: bool,
     /// It is opened on whole CPUs although only some threads there are recorded: programs leave out the others.
     pub is_of_cpus: bool,
 }
@@ -160,6 +163,7 @@ impl EventSpec {
             filter: None,
             cgroup: None,
             excludes_recorder: false,
+            exclude_idle: false,
             is_of_cpus: false,
         }
     }
@@ -173,6 +177,11 @@ impl EventSpec {
             rate: Some(Rate::Period(1)),
             ..EventSpec::new("dummy:HG", SOFTWARE, software::DUMMY)
         }
+    }
+
+    /// Whether idle CPUs are left out: by the event's own modifier, or as events of software leave them out.
+    pub fn excludes_idle(&self) -> bool {
+        self.exclude.idle || (self.exclude_idle && self.pmu_type == SOFTWARE)
     }
 
     /// Whether this is the generic `cycles` event.

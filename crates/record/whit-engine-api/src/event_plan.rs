@@ -37,8 +37,6 @@ pub struct EventPlan {
     pub per_thread: bool,
     /// The kernel overwrites the oldest samples.
     pub overwrite: bool,
-    /// Clocks take no samples of idle CPUs.
-    pub leaves_idle_out: bool,
     /// Clock of the time stamps; `None` is the kernel's own.
     pub clock: Option<ClockId>,
     /// Leave out events that this machine does not have.
@@ -155,7 +153,6 @@ impl EventPlan {
             inherit: true,
             per_thread: false,
             overwrite: false,
-            leaves_idle_out: false,
             clock: None,
             skip_unsupported: false,
         }

@@ -22,30 +22,12 @@ pub struct ConfiguredEvent {
     /// Whether BPF programs write by it (the engine). It is on whole CPUs for any target, and runs
     /// even while all other events are off.
     pub is_bpf_output: bool,
-    /// Whether idle CPUs have no samples.
-    pub leaves_idle_out: bool,
 }
 
 impl ConfiguredEvent {
     /// An event that is recorded as its attributes say.
     pub fn new(spec: EventSpec, attr: Attr) -> ConfiguredEvent {
-        ConfiguredEvent {
-            spec,
-            attr,
-            is_side_band: false,
-            is_bpf_output: false,
-            leaves_idle_out: false,
-        }
-    }
-
-    /// Sets the flag that leaves idle CPUs out, where it is wanted.
-    ///
-    /// Events of software alone have it: the PMUs of arm64 refuse it with `EPERM`, and a CPU that is idle has no
-    /// cycles.
-    pub fn exclude_idle(&mut self) {
-        if self.leaves_idle_out && !self.is_side_band && self.attr.pmu_type == pmu_type::SOFTWARE {
-            self.attr.flags |= AttrFlags::EXCLUDE_IDLE;
-        }
+        ConfiguredEvent { spec, attr, is_side_band: false, is_bpf_output: false }
     }
 
     /// Whether it is opened on CPUs that are not recorded, too.

@@ -2,6 +2,7 @@
 // Doc comments of options are the text of --help, where brackets are just brackets.
 #![allow(rustdoc::broken_intra_doc_links)]
 
+mod all_events;
 mod embed;
 mod events;
 mod names;
@@ -21,6 +22,7 @@ use crate::output;
 use crate::own_names::Extent;
 use crate::target_args::TargetArgs;
 use crate::unsupported_options::{Unsupported, UnsupportedArgs};
+use all_events::AllEventsArgs;
 use anyhow::{Context, Result};
 use embed::Embedded;
 use names::NameArgs;
@@ -211,15 +213,8 @@ pub(crate) struct RecordArgs {
     /// Record namespaces
     #[arg(long, help_heading = heading::SIDEBAND)]
     namespaces: bool,
-    /// Count and sample in user mode only, for all events
-    #[arg(long, conflicts_with = "all_kernel", help_heading = heading::EVENTS)]
-    all_user: bool,
-    /// Count and sample in the kernel only, for all events
-    #[arg(long, help_heading = heading::EVENTS)]
-    all_kernel: bool,
-    /// Take no samples of idle CPUs by clocks; hardware cycles do not count there
-    #[arg(long, help_heading = heading::EVENTS)]
-    exclude_idle: bool,
+    #[command(flatten)]
+    all_events: AllEventsArgs,
     /// Start measuring N milliseconds after the command; -1: only when the control channel says so;
     /// 10-20,30-40: only in these ranges
     #[arg(short = 'D', long, value_name = "MS", allow_negative_numbers = true,

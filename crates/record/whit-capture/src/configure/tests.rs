@@ -249,7 +249,8 @@ fn frequencies_are_held_against_the_kernels_limit() {
 fn clocks_leave_idle_cpus_out_and_hardware_does_not() {
     let cycles = EventSpec { pmu_type: pmu_type::HARDWARE, ..event(0) };
     let specs = vec![event(0), cycles];
-    let all = attrs(&EventPlan { leaves_idle_out: true, ..plan(specs.clone()) });
+    let without_idle = |spec: &EventSpec| EventSpec { exclude_idle: true, ..spec.clone() };
+    let all = attrs(&plan(specs.iter().map(without_idle).collect()));
     let flags: Vec<_> = all.iter().map(|attr| attr.has(AttrFlags::EXCLUDE_IDLE)).collect();
     assert_eq!(flags[..2], [true, false]);
     assert!(attrs(&plan(specs)).iter().all(|attr| !attr.has(AttrFlags::EXCLUDE_IDLE)));

@@ -98,8 +98,7 @@ fn cycles_give_samples_or_become_the_cpu_clock() {
         precision: Precision::Max,
         ..EventSpec { pmu_type: pmu_type::HARDWARE, ..software("cycles:P", 0) }
     };
-    let mut events = configured(vec![cycles]);
-    events[0].leaves_idle_out = true;
+    let events = configured(vec![EventSpec { exclude_idle: true, ..cycles }]);
     let (result, notices) = open(&own_plan(), events);
     let event = &result.unwrap()[0].event;
     let replaced = notices.iter().any(|n| matches!(n, Notice::CyclesReplaced { .. }));

@@ -101,7 +101,6 @@ impl RecordArgs {
             clock: self.clockid,
             ring_size: self.mmap_pages.unwrap_or_default(),
             overwrite: self.overwrite,
-            leaves_idle_out: self.exclude_idle,
             unbuffered: self.no_buffering,
             max_overhead_ppm: self.max_overhead_ppm()?,
             streaming: self.streaming(),
@@ -281,8 +280,7 @@ impl RecordArgs {
             args.resolve(self.tables.pmus()?, super::events::DEFAULT, skipped)?;
         let is_group = self.group && events.len() > 1;
         for event in &mut events {
-            event.exclude.user |= self.all_kernel;
-            event.exclude.kernel |= self.all_user;
+            self.all_events.apply(event);
             if is_group {
                 event.leader = Some(0);
             }
