@@ -17,14 +17,14 @@
 //! ```no_run
 //! use whit_capture::event::EventSpec;
 //! use whit_capture::notice::Notice;
-//! use whit_capture::options::{Output, RecordOptions};
+//! use whit_capture::options::{EventPlan, Output, RecordOptions};
 //! use whit_capture::session::record;
 //! use whit_host::roots::Roots;
 //!
 //! // PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK.
-//! let events = vec![EventSpec::new("cpu-clock", 1, 0)];
+//! let events = EventPlan::for_command(vec![EventSpec::new("cpu-clock", 1, 0)]);
 //! let output = Output::File("perf.data".into());
-//! let options = RecordOptions::for_command(events, vec!["true".into()], output);
+//! let options = RecordOptions::new(events, vec!["true".into()], output);
 //! let mut show = |notice: Notice| eprintln!("{notice}");
 //! let outcome = record(&options, &Roots::default(), &mut show)?;
 //! assert_eq!(outcome.exit_code(), 0);

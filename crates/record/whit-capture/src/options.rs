@@ -6,14 +6,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use whit_host::control::ControlSpec;
-use whit_host::target::Target;
-use whit_sys::clock::ClockId;
 
 use crate::affinity::{Affinity, ThreadSpec};
-use crate::event::EventSpec;
 pub use crate::kept_files::{KEPT_FILES_MAX_BYTES, KeptFilesPlan};
 
-pub use whit_engine_api::event_plan::{ChainPlan, CountPlan, FieldPlan, RatePlan, TrackingPlan};
+pub use whit_engine_api::event_plan::{
+    ChainPlan, CountPlan, EventPlan, FieldPlan, RatePlan, TrackingPlan,
+};
 pub use whit_engine_api::settings::{
     CallGraph, DEFAULT_STACK_DUMP_BYTES, ExtraFields, LoaderPaths, MAX_STACK_DUMP_BYTES, RingSize,
 };
@@ -149,18 +148,12 @@ pub enum Output {
 /// All options of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordOptions {
-    /// The events, in order.
-    pub events: Vec<EventSpec>,
-    /// The threads or CPUs to record.
-    pub target: Target,
+    /// The events, whom they count, and how. The plan is made of it with `start`, `control` and `max_overhead_ppm`.
+    pub events: EventPlan,
     /// The command to run: recorded itself, or the measure of how long to record.
     pub command: Vec<OsString>,
     /// File, directory or pipe to write to.
     pub output: Output,
-    /// How often events are sampled (`-F`, `-c`).
-    pub rate: RatePlan,
-    /// Call chains.
-    pub chains: ChainPlan,
     /// The engine that makes call chains.
     pub engine: Engine,
     /// Whether the user chose that kind of call chains. Otherwise [`Engine::Auto`] chooses, whichever engine
@@ -170,24 +163,10 @@ pub struct RecordOptions {
     pub table_cache: Option<PathBuf>,
     /// Where the command's binaries are, for their unwind tables to be there before it begins.
     pub loader: LoaderPaths,
-    /// Fields of samples that only an option asks for.
-    pub fields: FieldPlan,
-    /// Counts in place of samples, or beside them.
-    pub counts: CountPlan,
-    /// Records of the sideband: mappings, names, forks and exits.
-    pub tracking: TrackingPlan,
-    /// Children inherit the events.
-    pub inherit: bool,
-    /// One ring per thread, which follows the thread from CPU to CPU.
-    pub per_thread: bool,
     /// When measuring starts.
     pub start: Start,
-    /// Clock of the time stamps; `None` is the kernel's own.
-    pub clock: Option<ClockId>,
     /// Data pages or bytes of each ring (`-m`).
     pub ring_size: RingSize,
-    /// The kernel overwrites the oldest samples; the newest are taken at the end, and when asked.
-    pub overwrite: bool,
     /// Wake the readers at every record.
     pub unbuffered: bool,
     /// The largest cost of the recording, in millionths of the recorded CPU time, above 0; `None` sets no limit.
@@ -200,8 +179,6 @@ pub struct RecordOptions {
     pub control: Option<ControlSpec>,
     /// Readers run as `SCHED_FIFO` with this priority.
     pub realtime_priority: Option<i32>,
-    /// Leave out events that this machine does not have.
-    pub skip_unsupported: bool,
     /// Records for processes and cgroups that existed before the recording.
     pub synthesis: Synthesis,
     /// Build ids in mappings and in the header.
@@ -219,35 +196,24 @@ pub struct RecordOptions {
 }
 
 impl RecordOptions {
-    /// A recording of `command` with every default.
-    pub fn for_command(events: Vec<EventSpec>, command: Vec<OsString>, output: Output) -> Self {
+    /// A recording of these events with every other default.
+    pub fn new(events: EventPlan, command: Vec<OsString>, output: Output) -> Self {
         RecordOptions {
             events,
-            target: Target::Command,
             command,
             output,
-            rate: RatePlan::default(),
-            chains: ChainPlan::default(),
             engine: Engine::Ring,
             is_call_graph_given: false,
             table_cache: None,
             loader: LoaderPaths::default(),
-            fields: FieldPlan::default(),
-            counts: CountPlan::default(),
-            tracking: TrackingPlan { bpf_events: true, ..TrackingPlan::default() },
-            inherit: true,
-            per_thread: false,
             start: Start::AtOnce,
-            clock: None,
             ring_size: RingSize::Default,
-            overwrite: false,
             unbuffered: false,
             max_overhead_ppm: None,
             streaming: Streaming::default(),
             files: Files::default(),
             control: None,
             realtime_priority: None,
-            skip_unsupported: false,
             synthesis: Synthesis::default(),
             build_ids: true,
             room_for_names: false,

@@ -126,10 +126,10 @@ pub(crate) struct CommandPlan {
 impl RecordPlan {
     /// The plan for these options.
     pub(crate) fn new(options: &RecordOptions) -> RecordPlan {
-        let is_recorded = options.target == Target::Command;
+        let events = events(options);
+        let is_recorded = events.target == Target::Command;
         RecordPlan {
             budget_ppm: options.max_overhead_ppm,
-            events: events(options),
             engine: EnginePlan {
                 wish: options.engine,
                 is_call_graph_given: options.is_call_graph_given,
@@ -158,17 +158,17 @@ impl RecordPlan {
             },
             synthesis: SynthesisPlan {
                 what: options.synthesis,
-                target: options.target.clone(),
-                cgroups: options.tracking.cgroups && options.synthesis.cgroups,
-                namespaces: options.tracking.namespaces,
+                target: events.target.clone(),
+                cgroups: events.tracking.cgroups && options.synthesis.cgroups,
+                namespaces: events.tracking.namespaces,
                 build_ids: options.build_ids,
             },
             header: HeaderPlan {
                 version: options.version.clone(),
                 command_line: options.command_line.clone(),
                 build_ids: options.build_ids,
-                clock: clock(options),
-                wakeups: options.tracking.wakeups,
+                clock: events.clock,
+                wakeups: events.tracking.wakeups,
                 compression_level: options.streaming.compression_level,
             },
             schedule: SchedulePlan {
@@ -180,13 +180,15 @@ impl RecordPlan {
                 arguments: options.command.clone(),
                 stdout_to_stderr: options.output == Output::Stdout,
             },
+            events,
         }
     }
 
     /// That of a recording of a command with every default.
     #[cfg(test)]
     pub(crate) fn for_command(events: Vec<EventSpec>, output: Output) -> RecordPlan {
-        RecordPlan::new(&RecordOptions::for_command(events, vec!["true".into()], output))
+        let events = EventPlan::for_command(events);
+        RecordPlan::new(&RecordOptions::new(events, vec!["true".into()], output))
     }
 
     /// Changes the parts that depend on the engine: events, ring size, packing and clock.
@@ -197,37 +199,21 @@ impl RecordPlan {
     }
 }
 
-/// Changes of settings are stamped by a clock that this process reads, too.
-fn clock(options: &RecordOptions) -> Option<ClockId> {
-    options.clock.or(options.max_overhead_ppm.map(|_| ClockId::MONOTONIC))
-}
-
 fn events(options: &RecordOptions) -> EventPlan {
-    let has_budget = options.max_overhead_ppm.is_some();
-    // Samples say their event and their period, at the same place in all of them.
-    let mut fields = options.fields;
-    fields.periods |= has_budget;
-    fields.extra.identifier |= has_budget;
-    let mut tracking = options.tracking;
-    if has_budget {
-        tracking.fallback_off_cpu_period_ns = FALLBACK_OFF_CPU_PERIOD_NS;
-    }
-    EventPlan {
-        specs: options.events.clone(),
-        target: options.target.clone(),
-        rate: options.rate,
-        chains: options.chains,
-        fields,
-        counts: options.counts,
-        tracking,
+    let mut events = EventPlan {
         begin: BeginPlan {
             at_once: options.start == Start::AtOnce,
             is_controlled: options.control.is_some(),
         },
-        inherit: options.inherit,
-        per_thread: options.per_thread,
-        overwrite: options.overwrite,
-        clock: clock(options),
-        skip_unsupported: options.skip_unsupported,
+        ..options.events.clone()
+    };
+    if options.max_overhead_ppm.is_some() {
+        // Samples say their event and their period, at the same place in all of them.
+        events.fields.periods = true;
+        events.fields.extra.identifier = true;
+        events.tracking.fallback_off_cpu_period_ns = FALLBACK_OFF_CPU_PERIOD_NS;
+        // Changes of settings are stamped by a clock that this process reads, too.
+        events.clock = events.clock.or(Some(ClockId::MONOTONIC));
     }
+    events
 }

@@ -13,9 +13,9 @@ use whit_capture::branch::BranchFilter;
 use whit_capture::event::{EventSpec, Rate};
 use whit_capture::notice::{Listener, Notice};
 use whit_capture::options::{
-    CallGraph, ChainPlan, CountPlan, Engine, ExtraFields, FieldPlan, Files, KEPT_FILES_MAX_BYTES,
-    KeptFilesPlan, LoaderPaths, MAPS_TIMEOUT, Output, RatePlan, RecordOptions, Streaming,
-    Synthesis, TrackingPlan,
+    CallGraph, ChainPlan, CountPlan, Engine, EventPlan, ExtraFields, FieldPlan, Files,
+    KEPT_FILES_MAX_BYTES, KeptFilesPlan, LoaderPaths, MAPS_TIMEOUT, Output, RatePlan,
+    RecordOptions, Streaming, Synthesis, TrackingPlan,
 };
 use whit_capture::registers;
 use whit_host::roots::Roots;
@@ -69,8 +69,8 @@ impl RecordArgs {
         let output = if output.as_os_str() == "-" { Output::Stdout } else { Output::File(output) };
         self.check_embedding(&output)?;
         let by_frame_pointers = if self.g { CallGraph::FramePointer } else { CallGraph::None };
-        let events: Vec<EventSpec> = self.events(&event_args, listener)?;
-        Ok(RecordOptions {
+        let specs = self.events(&event_args, listener)?;
+        let events = EventPlan {
             target,
             rate: RatePlan {
                 by_user: self.rate(roots)?,
@@ -84,10 +84,6 @@ impl RecordArgs {
                 user_only: self.user_callchains,
                 max_frames: self.call_graph.and_then(|chains| chains.max_stack),
             },
-            engine: self.engine_of_waits().unwrap_or(Engine::Unset),
-            is_call_graph_given: self.call_graph.is_some(),
-            table_cache: table_cache(),
-            loader: loader_paths(),
             fields: self.fields()?,
             counts: CountPlan {
                 alone: self.no_samples,
@@ -97,10 +93,18 @@ impl RecordArgs {
             tracking: self.tracking(cgroups),
             inherit: !self.no_inherit,
             per_thread: self.per_thread,
-            start: self.delay.clone().unwrap_or_default(),
-            clock: self.clockid,
-            ring_size: self.mmap_pages.unwrap_or_default(),
             overwrite: self.overwrite,
+            clock: self.clockid,
+            skip_unsupported: self.skip_unsupported,
+            ..EventPlan::for_command(specs)
+        };
+        Ok(RecordOptions {
+            engine: self.engine_of_waits().unwrap_or(Engine::Unset),
+            is_call_graph_given: self.call_graph.is_some(),
+            table_cache: table_cache(),
+            loader: loader_paths(),
+            start: self.delay.clone().unwrap_or_default(),
+            ring_size: self.mmap_pages.unwrap_or_default(),
             unbuffered: self.no_buffering,
             max_overhead_ppm: self.max_overhead_ppm()?,
             streaming: self.streaming(),
@@ -112,7 +116,6 @@ impl RecordArgs {
             },
             control: self.control.clone(),
             realtime_priority: self.realtime,
-            skip_unsupported: self.skip_unsupported,
             synthesis: self.synthesis(),
             build_ids: !self.no_buildid,
             room_for_names: self.embed_symbols.is_some(),
@@ -120,7 +123,7 @@ impl RecordArgs {
             kept_files: self.kept_files(),
             command_line: command_line(),
             version: format!("whit {}", env!("CARGO_PKG_VERSION")),
-            ..RecordOptions::for_command(events, self.command.clone(), output)
+            ..RecordOptions::new(events, self.command.clone(), output)
         })
     }
 
