@@ -3,17 +3,17 @@
 //! Blocks keep their order, and all records but the samples with dumps stay as they are, so ledger, losses, switches
 //! and mappings are those of the original. A reader makes the same chain of the new sample that it makes of the dump.
 
-use crate::chain::{Chain, ChainMaker};
-use crate::chain_entry::{ChainEntry, Side};
+use crate::blocks::stream_plan::PlannedBlock;
+use crate::blocks::work::Run;
+use crate::call_chain::chain::{Chain, ChainMaker};
+use crate::call_chain::chain_entry::{ChainEntry, Side};
+use crate::call_chain::stops::StopCounts;
 use crate::error::LoadError;
+use crate::first_pass::prepare::{Prepared, prepare_unsplit};
+use crate::in_order::ordered_pool::{self, in_turn};
 use crate::options::LoadOptions;
-use crate::ordered_pool::{self, in_turn};
-use crate::prepare::{Prepared, prepare_unsplit};
 use crate::progress::Progress;
-use crate::stops::StopCounts;
-use crate::stream_plan::PlannedBlock;
 use crate::warning::Warning;
-use crate::work::Run;
 use std::io;
 use whit_perfdata::chained::{ChainedForm, UserAddress};
 use whit_perfdata::reader::Recording;
@@ -88,7 +88,7 @@ pub fn write_chained(
         chained.samples += samples;
     }
     chained.unwound = stops.as_unwound();
-    chained.warnings = crate::describe::scan_warnings(recording, &prepared);
+    chained.warnings = crate::result::describe::scan_warnings(recording, &prepared);
     chained.warnings.extend(stops.warnings());
     Ok(chained)
 }
@@ -178,7 +178,7 @@ impl<'p> Worker<'p> {
     fn block(&mut self, block: &Block, out: &mut Vec<u8>) -> u64 {
         let (mut at, mut copied, mut records) = (0, 0, 0);
         let chains = self.prepared.deferred.of_block(&self.prepared.events, block);
-        let chained = crate::deferred::ChainedBlock { bytes: block, chains: &chains };
+        let chained = crate::blocks::deferred::ChainedBlock { bytes: block, chains: &chains };
         while let Some((record, tail)) = RawRecord::split(&block[at..]) {
             let end = block.len() - tail.len();
             records += 1;
@@ -207,7 +207,7 @@ impl<'p> Worker<'p> {
         &mut self,
         record: RawRecord<'_>,
         (event, form): (usize, ChainedForm),
-        block: crate::deferred::ChainedBlock<'_>,
+        block: crate::blocks::deferred::ChainedBlock<'_>,
         out: &mut Vec<u8>,
     ) -> bool {
         let prepared = self.prepared;

@@ -3,24 +3,24 @@
 //! Reading a recording asks binaries for names. A collector makes the passes of a reader with a symbolizer that
 //! notes each answer, and looks beside these at each address that any view may show: call chains, branches, data.
 
-use crate::binaries::key_of;
-use crate::chain::{Chain, ChainMaker, CodePlace};
-use crate::chain_entry::{ChainEntry, side_of_address};
-use crate::code::SourceLine;
-use crate::deferred::ChainedBlock;
-use crate::dso_table::RecordedKind;
+use crate::blocks::deferred::ChainedBlock;
+use crate::blocks::stream_plan::BlockTimes;
+use crate::blocks::work::WorkQueue;
+use crate::call_chain::chain::{Chain, ChainMaker, CodePlace};
+use crate::call_chain::chain_entry::{ChainEntry, side_of_address};
 use crate::error::LoadError;
 use crate::facets::{WantedData, WantedTrace};
-use crate::lookup::{CodeLookup, Lookup};
+use crate::first_pass::prepare::{Prepared, prepare};
+use crate::machine_model::binaries::key_of;
+use crate::machine_model::dso_table::RecordedKind;
+use crate::naming::code::SourceLine;
+use crate::naming::lookup::{CodeLookup, Lookup};
+use crate::naming::place_names::PlaceNames;
+use crate::naming::place_symbols::PlaceNamer;
 use crate::options::{KeptSymbols, LoadOptions};
-use crate::place_names::PlaceNames;
-use crate::place_symbols::PlaceNamer;
-use crate::prepare::{Prepared, prepare};
 use crate::progress::Progress;
-use crate::sample_sums::ParsedSample;
-use crate::stream_plan::BlockTimes;
+use crate::second_pass::sample_sums::ParsedSample;
 use crate::tracepoints::Tracepoints;
-use crate::work::WorkQueue;
 use rustc_hash::FxHashSet;
 use whit_perfdata::attr::SampleType;
 use whit_perfdata::feature::EventDesc;

@@ -2,10 +2,10 @@
 //!
 //! Each sort key asks for its own part. A profile whose keys ask for none has one [`Facets`], and no
 //! sample is looked at for them. The number of distinct facets is bounded
-//! ([`MAX_FACETS`](crate::aggregate::MAX_FACETS)): addresses and texts may differ in every sample.
+//! ([`MAX_FACETS`](crate::second_pass::aggregate::MAX_FACETS)): addresses and texts may differ in every sample.
 
-use crate::cgroups::CgroupIndex;
 use crate::ids::{CgroupId, DsoId, FrameId, TextId};
+use crate::machine_model::cgroups::CgroupIndex;
 use crate::parallelism::level::Parallelism;
 use std::num::NonZeroU64;
 use whit_types::{Avma, CpuId, TimestampNs};

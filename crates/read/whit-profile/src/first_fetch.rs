@@ -1,12 +1,12 @@
 //! Debug companions where names are wanted before all samples are read.
 
-use crate::companion_fetch::fetch;
 use crate::companions::Companions;
 use crate::error::LoadError;
+use crate::first_pass::prepare::Prepared;
 use crate::load::second_pass;
 use crate::options::LoadOptions;
-use crate::prepare::Prepared;
 use crate::progress::Progress;
+use crate::second_pass::companion_fetch::fetch;
 use crate::warning::Warning;
 use whit_perfdata::reader::Recording;
 

@@ -1,23 +1,23 @@
 //! Loading a recording: first pass, process model, second pass, symbols.
 
-use crate::aggregate::Aggregate;
-use crate::code::CodeFinder;
-use crate::deferred::ChainedBlock;
+use crate::blocks::deferred::ChainedBlock;
+use crate::blocks::stream_plan::BlockTimes;
+use crate::blocks::work::WorkQueue;
+use crate::call_chain::stops::StopCounts;
 use crate::error::LoadError;
-use crate::finish::finish;
-use crate::leaf_places::sums_of;
+use crate::first_pass::prepare::{Prepared, prepare};
 use crate::model::Profile;
+use crate::naming::code::CodeFinder;
 use crate::options::LoadOptions;
 use crate::parallelism;
-use crate::prepare::{Prepared, prepare};
 use crate::progress::Progress;
-use crate::sample_sums::{ParsedSample, SampleSums};
-use crate::singles;
+use crate::result::finish::finish;
+use crate::second_pass::aggregate::Aggregate;
+use crate::second_pass::leaf_places::sums_of;
+use crate::second_pass::sample_sums::{ParsedSample, SampleSums};
+use crate::second_pass::singles;
 use crate::step_watch::StepWatch;
-use crate::stops::StopCounts;
-use crate::stream_plan::BlockTimes;
 use crate::switches::{Losses, PhaseTest, all_losses};
-use crate::work::WorkQueue;
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{RawRecord, record_type};
 use whit_perfdata::stream::{Block, BlockReader};

@@ -13,13 +13,13 @@
 //! - `facets` are distinct. Where it is empty, rows have the default.
 //! - Names are [`OutsideText`], since others chose them: a view that prints one escapes it.
 
-use crate::examples::ExampleSample;
 use crate::facets::Facets;
 pub use crate::header_facts::{HeaderEvent, HeaderFacts};
 pub use crate::ids::*;
 use crate::loss_window::LossWindow;
 use crate::parallelism::set::ParallelismInfo;
 use crate::precision::Precision;
+use crate::sums::examples::ExampleSample;
 use crate::warning::Warning;
 use whit_perfdata::ledger::Ledger;
 use whit_perfdata::loss::DataLoss;

@@ -1,9 +1,9 @@
 //! Options for loading a recording.
 
-use crate::chain::DEFAULT_MAX_STACK;
+use crate::call_chain::chain::DEFAULT_MAX_STACK;
 use crate::companions::Companions;
 use crate::facets::WantedFacets;
-use crate::machine::ThisMachine;
+use crate::machine_model::machine::ThisMachine;
 use crate::parallelism::set::ParallelismOf;
 use crate::time_filter::TimeFilter;
 use std::fmt;

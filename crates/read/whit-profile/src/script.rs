@@ -10,19 +10,19 @@ mod frame_texts;
 mod pipeline;
 mod worker;
 
-pub use crate::lookup::{CodeAt, CodeLookup};
-pub use crate::scripted_frame::ScriptedFrame;
+pub use crate::naming::lookup::{CodeAt, CodeLookup};
+pub use crate::naming::scripted_frame::ScriptedFrame;
 pub use event_switch::EventSwitches;
 pub use frame_texts::ChainText;
 
+use crate::blocks::stream_plan::BlockTimes;
+pub use crate::blocks::stream_plan::RecordKinds;
 use crate::error::LoadError;
 use crate::first_fetch::fetch_first;
+use crate::first_pass::prepare::prepare;
+use crate::in_order::ordered::OrderedSamples;
 use crate::options::LoadOptions;
-use crate::ordered::OrderedSamples;
-use crate::prepare::prepare;
 use crate::progress::Progress;
-use crate::stream_plan::BlockTimes;
-pub use crate::stream_plan::RecordKinds;
 use crate::warning::Warning;
 use std::io::Write;
 use whit_perfdata::feature::EventDesc;
@@ -189,7 +189,7 @@ pub fn script(
         kinds => BlockTimes::NoteRecords(kinds),
     };
     let prepared = prepare(recording, options, takes, &progress)?;
-    let mut warnings = crate::describe::scan_warnings(recording, &prepared);
+    let mut warnings = crate::result::describe::scan_warnings(recording, &prepared);
     warnings.extend(fetch_first(recording, options, &prepared, &progress)?);
     let mut summary = ScriptSummary { samples: 0, warnings };
     let mut samples = OrderedSamples::new(&prepared, takes, options.threads, &progress);

@@ -1,12 +1,12 @@
 //! Frames and call sites, numbered as streams meet them.
 
-use crate::aggregate::{Aggregate, MAX_TREE_NODES, NO_NODE, PlaceNode};
-use crate::chain::CodePlace;
-use crate::dso_index::DsoIndex;
-use crate::finish::name_places;
-use crate::place_symbols::{NamedCode, PlaceNamer};
-use crate::prepare::Prepared;
-use crate::tree_order::{order_of_nodes, order_of_places};
+use crate::call_chain::chain::CodePlace;
+use crate::first_pass::prepare::Prepared;
+use crate::machine_model::dso_index::DsoIndex;
+use crate::naming::place_symbols::{NamedCode, PlaceNamer};
+use crate::result::finish::name_places;
+use crate::result::tree_order::{order_of_nodes, order_of_places};
+use crate::second_pass::aggregate::{Aggregate, MAX_TREE_NODES, NO_NODE, PlaceNode};
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 

@@ -7,9 +7,9 @@
 //! A recording can have a thousand times more switches than samples of clocks. So a switch is decoded only where such a
 //! sample stands beside it.
 
+use crate::first_pass::prepare::Prepared;
 use crate::precision::{clocks, records_switches_and_clocks};
-use crate::prepare::Prepared;
-use crate::sample_sums::ParsedSample;
+use crate::second_pass::sample_sums::ParsedSample;
 use crate::switches::PhaseTest;
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{RawRecord, misc, record_type};

@@ -114,7 +114,7 @@ impl Bytes {
         let mut follower = Follower::new(ParallelismOf::All, known);
         let mut levels = Vec::new();
         for record in records {
-            let time = crate::stated_time::stated_time(&events, record).unwrap();
+            let time = crate::blocks::stated_time::stated_time(&events, record).unwrap();
             let level = follower.take(record, time);
             levels.extend((record.header.kind == record_type::SAMPLE).then_some(level));
         }

@@ -1,7 +1,7 @@
 //! Samples between two events: `--switch-on` and `--switch-off`.
 
-use crate::ordered::Batch;
-use crate::prepare::Prepared;
+use crate::first_pass::prepare::Prepared;
+use crate::in_order::ordered::Batch;
 use whit_perfdata::record::record_type;
 
 /// Events, by their numbers, between which samples are printed.

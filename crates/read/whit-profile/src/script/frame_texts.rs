@@ -1,11 +1,11 @@
 //! The text of frames, made once for each place that chains pass through.
 
 use super::{Format, ScriptedFrame};
-use crate::chain::CodePlace;
-use crate::chain_entry::ChainEntry;
-use crate::place_names::PlaceNames;
-use crate::prepare::Prepared;
-use crate::process::SpaceId;
+use crate::call_chain::chain::CodePlace;
+use crate::call_chain::chain_entry::ChainEntry;
+use crate::first_pass::prepare::Prepared;
+use crate::machine_model::process::SpaceId;
+use crate::naming::place_names::PlaceNames;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::Arc;

@@ -3,9 +3,9 @@
 use super::event_switch::SwitchState;
 use super::worker::{Job, Work, Worker};
 use super::{ScriptError, ScriptSummary, TimeBase};
-use crate::ordered::OrderedSamples;
-use crate::ordered_pool::in_turn;
-use crate::stops::StopCounts;
+use crate::call_chain::stops::StopCounts;
+use crate::in_order::ordered::OrderedSamples;
+use crate::in_order::ordered_pool::in_turn;
 use crate::warning::Warning;
 use std::io::Write;
 use whit_types::TimestampNs;

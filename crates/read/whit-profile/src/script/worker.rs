@@ -2,13 +2,13 @@
 
 use super::frame_texts::{FrameContext, FrameTexts};
 use super::{Candidate, Format, RecordStart, ScriptedRecord, ScriptedSample};
-use crate::chain::{Chain, ChainMaker};
-use crate::lookup::Lookup;
+use crate::call_chain::chain::{Chain, ChainMaker};
+use crate::first_pass::prepare::Prepared;
+use crate::in_order::ordered::{Batch, PendingSample};
+use crate::in_order::ordered_pool;
+use crate::naming::lookup::Lookup;
+use crate::naming::place_names::PlaceNames;
 use crate::options::LoadOptions;
-use crate::ordered::{Batch, PendingSample};
-use crate::ordered_pool;
-use crate::place_names::PlaceNames;
-use crate::prepare::Prepared;
 use std::mem;
 use whit_perfdata::attr::{AttrFlags, SampleType};
 use whit_perfdata::reader::Recording;

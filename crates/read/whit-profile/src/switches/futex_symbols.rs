@@ -4,9 +4,9 @@
 //! addresses, so that the mapping of the code tells where the data is.
 
 use super::model::FutexSymbol;
-use crate::address_map::Mapping;
-use crate::dso_table::RecordedKind;
-use crate::prepare::Prepared;
+use crate::first_pass::prepare::Prepared;
+use crate::machine_model::address_map::Mapping;
+use crate::machine_model::dso_table::RecordedKind;
 use std::sync::Arc;
 use whit_symbolize::{DsoSymbols, demangle};
 use whit_types::{Avma, FileOffset, Pid, Svma, TimestampNs};
@@ -50,7 +50,7 @@ fn in_data(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dso_index::DsoIndex;
+    use crate::machine_model::dso_index::DsoIndex;
     use std::path::PathBuf;
     use std::sync::Mutex;
     use whit_symbolize::{DebugDirs, DsoKind, DsoSpec, Symbolizer, SymbolizerConfig};

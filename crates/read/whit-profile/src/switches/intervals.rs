@@ -5,7 +5,7 @@ use super::losses::Losses;
 use super::recorded_spans::{LeftSpan, Moment, RecordedSpans};
 use super::switch_event::{Source, SwitchEvent, TimedSwitchEvent, Wake};
 use super::thread::{Step, Thread};
-use crate::ring_losses::RecordedCpus;
+use crate::first_pass::ring_losses::RecordedCpus;
 use rustc_hash::FxHashMap;
 use whit_types::{CpuId, Pid, Tid, TimestampNs};
 

@@ -19,19 +19,19 @@ use super::sums::SwitchTotals;
 use super::switch_event::StackRef;
 use super::thread_cgroups;
 use super::wait_filter::WaitFilter;
-use crate::code::CodeFinder;
-use crate::companion_fetch;
+use crate::blocks::stream_plan::BlockTimes;
 use crate::error::LoadError;
+use crate::first_pass::prepare::prepare;
+use crate::first_pass::ring_losses::RecordedCpus;
+use crate::in_order::ordered::OrderedSamples;
+use crate::in_order::ordered_pool::in_turn;
 use crate::loss_window::{LossWindow, RingLoss};
 use crate::model::Profile;
+use crate::naming::code::CodeFinder;
 use crate::options::LoadOptions;
-use crate::ordered::OrderedSamples;
-use crate::ordered_pool::in_turn;
-use crate::prepare::prepare;
 use crate::progress::Progress;
-use crate::ring_losses::RecordedCpus;
-use crate::singles;
-use crate::stream_plan::BlockTimes;
+use crate::second_pass::companion_fetch;
+use crate::second_pass::singles;
 use crate::warning::Warning;
 use whit_perfdata::attr::AttrFlags;
 use whit_perfdata::reader::Recording;
@@ -133,11 +133,11 @@ pub fn load_with_code(
         nodes.get(stack.worker as usize).and_then(|of_worker| of_worker.get(stack.node as usize))
     };
     let fetched = companion_fetch::fetch(&prepared, options, &sums, &raw.waits(&node));
-    let name = |builder: &mut crate::finish::Builder| {
+    let name = |builder: &mut crate::result::finish::Builder| {
         super::finish::name(raw, &node, wanted.max_spans, builder, &mut switches);
     };
     let (mut profile, ()) =
-        crate::finish::finish_with(recording, options, &prepared, sums, &stops, name);
+        crate::result::finish::finish_with(recording, options, &prepared, sums, &stops, name);
     profile.warnings.extend(fetched);
     profile.is_part |= wanted.waits != WaitFilter::default();
     facts.cgroups.enter(&profile.threads, &paths, &mut switches);

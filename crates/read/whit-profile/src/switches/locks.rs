@@ -9,7 +9,7 @@ use super::interval::{Switch, Trust, WaitEnd};
 use super::model::{Futex, LockWait};
 use super::switch_event::StackRef;
 use super::switch_key::SwitchKey;
-use crate::prepare::Prepared;
+use crate::first_pass::prepare::Prepared;
 use rustc_hash::FxHashMap;
 use whit_types::{Pid, TimestampNs};
 

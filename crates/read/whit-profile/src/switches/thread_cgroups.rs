@@ -3,7 +3,7 @@
 //! A switch has no cgroup: the kernel writes none, and a thread rarely changes it. So a thread belongs to the cgroup of
 //! most of its samples, and a thread without samples to that of most samples of its process.
 
-use crate::cgroups::CgroupIndex;
+use crate::machine_model::cgroups::CgroupIndex;
 use crate::model::{CgroupInfo, ThreadId, ThreadInfo};
 use crate::switches::model::Switches;
 use rustc_hash::{FxHashMap, FxHashSet};

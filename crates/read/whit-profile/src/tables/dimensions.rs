@@ -1,11 +1,11 @@
 //! The tables that the first pass tells: threads, CPUs, cgroups, binaries, losses.
 
 use super::TableSource;
-use crate::census::Census;
-use crate::cgroups::Cgroups;
-use crate::finish::kind_of;
+use crate::first_pass::census::Census;
+use crate::first_pass::prepare::Prepared;
+use crate::machine_model::cgroups::Cgroups;
 use crate::model::DsoKind;
-use crate::prepare::Prepared;
+use crate::result::finish::kind_of;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};

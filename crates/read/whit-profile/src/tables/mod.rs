@@ -20,17 +20,17 @@ pub use sample_facts::{SampleWanted, WantedFacts};
 pub use sample_rows::SampleEntry;
 pub use sample_sums::SampleSum;
 
-use crate::describe;
+use crate::blocks::stream_plan::BlockTimes;
 use crate::error::LoadError;
 use crate::first_fetch::fetch_first;
+use crate::first_pass::prepare::{Prepared, prepare_with};
+use crate::first_pass::ring_losses::RecordedCpus;
 use crate::loss_window::RingLoss;
 use crate::model::{LossReport, RecordingInfo};
 use crate::options::LoadOptions;
-use crate::prepare::{Prepared, prepare_with};
 use crate::progress::Progress;
-use crate::ring_losses::RecordedCpus;
+use crate::result::describe;
 use crate::stack_table::StackTable;
-use crate::stream_plan::BlockTimes;
 use crate::switches::{
     IntervalStream, Losses, NamedFrame, Roles, Sources, WaitClass, all_losses, classify,
 };

@@ -1,7 +1,7 @@
 //! The facts of a sample that the tables look up, and which samples they take.
 
 use super::TableSource;
-use crate::sample_sums::ParsedSample;
+use crate::second_pass::sample_sums::ParsedSample;
 use crate::time_filter::TimeRange;
 use whit_types::{Pid, Tid, TimestampNs};
 

@@ -2,12 +2,12 @@
 
 use super::sample_facts::{FactFinder, SampleWanted};
 use super::{StreamEnd, TableSource};
-use crate::ordered::{Batch, OrderedSamples, PendingSample};
-use crate::ordered_pool::{self, in_turn};
+use crate::call_chain::stops::StopCounts;
+use crate::in_order::ordered::{Batch, OrderedSamples, PendingSample};
+use crate::in_order::ordered_pool::{self, in_turn};
 use crate::progress::Progress;
-use crate::sample_sums::{ParsedSample, SampleSums};
+use crate::second_pass::sample_sums::{ParsedSample, SampleSums};
 use crate::stack_table::{NewNode, NodeTold};
-use crate::stops::StopCounts;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use whit_types::{CpuId, TimestampNs};

@@ -2,13 +2,13 @@
 
 use super::sample_facts::{FactFinder, Facts, SampleWanted};
 use super::{StreamEnd, TableSource};
-use crate::aggregate::Aggregate;
-use crate::deferred::ChainedBlock;
+use crate::blocks::deferred::ChainedBlock;
+use crate::blocks::work::WorkQueue;
+use crate::call_chain::stops::StopCounts;
 use crate::error::LoadError;
 use crate::progress::Progress;
-use crate::sample_sums::{ParsedSample, SampleSums};
-use crate::stops::StopCounts;
-use crate::work::WorkQueue;
+use crate::second_pass::aggregate::Aggregate;
+use crate::second_pass::sample_sums::{ParsedSample, SampleSums};
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
 use std::hash::{Hash, Hasher};

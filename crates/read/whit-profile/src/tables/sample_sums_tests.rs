@@ -3,8 +3,8 @@
 use super::sample_sums::{Worker, in_order};
 use super::{SampleSum, SampleWanted, TableSource, WantedFacts};
 use crate::LoadOptions;
+use crate::blocks::work::WorkQueue;
 use crate::time_filter::TimeRange;
-use crate::work::WorkQueue;
 use whit_perfdata::reader::Recording;
 use whit_symbolize::{DebugDirs, SymbolizerConfig};
 use whit_testing::golden::Golden;

@@ -1,9 +1,9 @@
 //! Reads the records that make tasks, in order of time.
 
 use super::memory::MappedRange;
+use crate::blocks::stated_time::stated_time;
 use crate::error::LoadError;
 use crate::progress::Progress;
-use crate::stated_time::stated_time;
 use crate::warning::Warning;
 use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;

@@ -1,0 +1,7 @@
+//! Adding samples up, by places and call chains.
+
+pub(crate) mod aggregate;
+pub(crate) mod companion_fetch;
+pub(crate) mod leaf_places;
+pub(crate) mod sample_sums;
+pub(crate) mod singles;
