@@ -48,7 +48,7 @@ pub(crate) struct ScannedLoss {
     pub(crate) truncated_bytes: u64,
 }
 
-/// The result of the first pass.
+/// The result of the first pass: of one stream while it is read, and of all streams in the end.
 #[derive(Debug)]
 pub(crate) struct Scan {
     pub(crate) changes: Vec<TimedChange>,
@@ -83,6 +83,74 @@ pub(crate) struct Scan {
 }
 
 impl Scan {
+    /// The result before anything is read, of a recording with that number of events.
+    fn new(events: usize) -> Scan {
+        Scan {
+            changes: Vec::new(),
+            plans: Vec::new(),
+            loss: ScannedLoss::default(),
+            samples_by_event: vec![0; events],
+            lost_samples_by_event: vec![0; events],
+            counts: TypeCounts::default(),
+            wrapped: RecordCounts::default(),
+            orphan_samples: Skipped::default(),
+            unsplit_samples: Skipped::default(),
+            malformed: Skipped::default(),
+            awaited_chains: None,
+            cut_maps: CutMaps::default(),
+            ring_losses: Vec::new(),
+            recorded_cpus: RecordedCpus::Only(FxHashSet::default()),
+            first_seen: None,
+            census: None,
+            leaves: None,
+            budget: HistoryBuilder::default(),
+            clocks: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
+
+    /// Adds the scan of another stream.
+    fn add(&mut self, part: Scan) {
+        self.changes.extend(part.changes);
+        self.plans.extend(part.plans);
+        self.counts.add(&part.counts);
+        self.warnings.extend(part.warnings);
+        self.budget.merge(part.budget);
+        self.clocks.extend(part.clocks);
+        self.orphan_samples.add(part.orphan_samples);
+        self.unsplit_samples.add(part.unsplit_samples);
+        self.malformed.add(part.malformed);
+        add_all(&mut self.samples_by_event, &part.samples_by_event);
+        add_all(&mut self.lost_samples_by_event, &part.lost_samples_by_event);
+        let (loss, new) = (&mut self.loss, part.loss);
+        loss.lost_records = loss.lost_records.saturating_add(new.lost_records);
+        loss.lost_chunks += new.lost_chunks;
+        loss.lost_samples = loss.lost_samples.saturating_add(new.lost_samples);
+        loss.paused_ns = loss.paused_ns.saturating_add(new.paused_ns);
+        loss.rings += new.rings;
+        loss.truncated_bytes += new.truncated_bytes;
+        self.cut_maps.add(part.cut_maps);
+        self.wrapped.add(part.wrapped);
+        self.ring_losses.extend(part.ring_losses);
+        self.recorded_cpus.add(part.recorded_cpus);
+        match (&mut self.first_seen, part.first_seen) {
+            (Some(seen), Some(more)) => seen.add(more),
+            (seen @ None, more) => *seen = more,
+            (Some(_), None) => {}
+        }
+        if let Some(census) = part.census {
+            self.census.get_or_insert_default().merge(census);
+        }
+        match (&mut self.leaves, part.leaves) {
+            (Some(all), Some(new)) => all.merge(new),
+            (all, new) => *all = all.take().or(new),
+        }
+        match (&mut self.awaited_chains, part.awaited_chains) {
+            (Some(all), Some(new)) => all.add(new),
+            (all, new) => *all = all.take().or(new),
+        }
+    }
+
     /// Whether the operating system refused a read.
     pub(crate) fn has_failed(&self) -> bool {
         self.warnings.iter().any(|warning| {
@@ -142,9 +210,9 @@ pub(crate) fn scan(
                 StreamScanner::new(events, stream, block_times, identification, index == 0);
             scanner.ring_losses = ring_losses();
             scanner.ring_times = RingTimes::new(events, identification).apart_from(let_go);
-            scanner.first_seen.clone_from(&first_seen);
-            scanner.awaited_chains = awaited_chains();
-            scanner.census = census.then(Census::default);
+            scanner.scan.first_seen.clone_from(&first_seen);
+            scanner.scan.awaited_chains = awaited_chains();
+            scanner.scan.census = census.then(Census::default);
             let counter = |sums| LeafCounter::new(sums, &table, threads_per_stream);
             scanner.leaves = leaves.clone().map(counter);
             scanner.is_cut = recording.is_cut;
@@ -176,69 +244,9 @@ pub(crate) fn scan(
     Ok(merge(parts.into_iter().map(|(_, part)| part), events.len()))
 }
 
-fn merge(parts: impl Iterator<Item = StreamScan>, events: usize) -> Scan {
-    let mut scan = Scan {
-        changes: Vec::new(),
-        plans: Vec::new(),
-        loss: ScannedLoss::default(),
-        samples_by_event: vec![0; events],
-        lost_samples_by_event: vec![0; events],
-        counts: TypeCounts::default(),
-        wrapped: RecordCounts::default(),
-        orphan_samples: Skipped::default(),
-        unsplit_samples: Skipped::default(),
-        malformed: Skipped::default(),
-        awaited_chains: None,
-        cut_maps: CutMaps::default(),
-        ring_losses: Vec::new(),
-        recorded_cpus: RecordedCpus::Only(FxHashSet::default()),
-        first_seen: None,
-        census: None,
-        leaves: None,
-        budget: HistoryBuilder::default(),
-        clocks: Vec::new(),
-        warnings: Vec::new(),
-    };
-    for part in parts {
-        scan.changes.extend(part.changes);
-        scan.plans.push(part.plan);
-        scan.counts.add(&part.counts);
-        scan.warnings.extend(part.warnings);
-        scan.budget.merge(part.budget);
-        scan.clocks.extend(part.clocks);
-        scan.orphan_samples.add(part.orphan_samples);
-        scan.unsplit_samples.add(part.unsplit_samples);
-        scan.malformed.add(part.malformed);
-        add_all(&mut scan.samples_by_event, &part.samples_by_event);
-        add_all(&mut scan.lost_samples_by_event, &part.lost_samples_by_event);
-        let (loss, new) = (&mut scan.loss, part.loss);
-        loss.lost_records = loss.lost_records.saturating_add(new.lost_records);
-        loss.lost_chunks += new.lost_chunks;
-        loss.lost_samples = loss.lost_samples.saturating_add(new.lost_samples);
-        loss.paused_ns = loss.paused_ns.saturating_add(new.paused_ns);
-        loss.rings += new.rings;
-        loss.truncated_bytes += new.truncated_bytes;
-        scan.cut_maps.add(part.cut_maps);
-        scan.wrapped.add(part.wrapped);
-        scan.ring_losses.extend(part.ring_losses);
-        scan.recorded_cpus.add(part.recorded_cpus);
-        match (&mut scan.first_seen, part.first_seen) {
-            (Some(seen), Some(more)) => seen.add(more),
-            (seen @ None, more) => *seen = more,
-            (Some(_), None) => {}
-        }
-        if let Some(census) = part.census {
-            scan.census.get_or_insert_default().merge(census);
-        }
-        match (&mut scan.leaves, part.leaves) {
-            (Some(all), Some(new)) => all.merge(new),
-            (all, new) => *all = all.take().or(new),
-        }
-        match (&mut scan.awaited_chains, part.awaited_chains) {
-            (Some(all), Some(new)) => all.add(new),
-            (all, new) => *all = all.take().or(new),
-        }
-    }
+fn merge(parts: impl Iterator<Item = Scan>, events: usize) -> Scan {
+    let mut scan = Scan::new(events);
+    parts.for_each(|part| scan.add(part));
     scan.counts.set(record_type::AUXTRACE, scan.wrapped.auxtrace);
     scan.counts.set(record_type::TRACING_DATA, scan.wrapped.tracing_data);
     scan.counts.set(record_type::COMPRESSED, scan.wrapped.compressed);
@@ -252,29 +260,6 @@ fn add_all(to: &mut [u64], from: &[u64]) {
     to.iter_mut().zip(from).for_each(|(to, from)| *to = to.saturating_add(*from));
 }
 
-struct StreamScan {
-    changes: Vec<TimedChange>,
-    plan: StreamPlan,
-    counts: TypeCounts,
-    loss: ScannedLoss,
-    samples_by_event: Vec<u64>,
-    lost_samples_by_event: Vec<u64>,
-    orphan_samples: Skipped,
-    unsplit_samples: Skipped,
-    malformed: Skipped,
-    cut_maps: CutMaps,
-    wrapped: RecordCounts,
-    ring_losses: Vec<RingLoss>,
-    recorded_cpus: RecordedCpus,
-    first_seen: Option<FirstSeen>,
-    awaited_chains: Option<AwaitedChains>,
-    census: Option<Census>,
-    leaves: Option<LeafSums>,
-    budget: HistoryBuilder,
-    clocks: Vec<ClockReading>,
-    warnings: Vec<Warning>,
-}
-
 struct StreamScanner<'e> {
     events: &'e EventTable,
     stream: &'e Stream,
@@ -283,29 +268,16 @@ struct StreamScanner<'e> {
     /// True where all other records of the kernel carry times too.
     others_have_times: bool,
     block_times: BlockTimes,
-    changes: Vec<TimedChange>,
+    /// The findings so far.
+    scan: Scan,
     blocks: Vec<PlannedBlock>,
-    counts: TypeCounts,
-    loss: ScannedLoss,
-    samples_by_event: Vec<u64>,
-    lost_samples_by_event: Vec<u64>,
-    orphan_samples: Skipped,
-    unsplit_samples: Skipped,
-    malformed: Skipped,
-    cut_maps: CutMaps,
-    warnings: Vec<Warning>,
     /// Time of the last record of the blocks before that had one.
     last_time: Option<TimestampNs>,
     ring_times: RingTimes<'e>,
     ring_losses: Option<RingLosses<'e>>,
-    first_seen: Option<FirstSeen>,
-    awaited_chains: Option<AwaitedChains>,
-    census: Option<Census>,
     leaves: Option<LeafCounter>,
     /// Where samples have counts of other events.
     split: Option<SplitStream>,
-    budget: HistoryBuilder,
-    clocks: Vec<ClockReading>,
     is_first_stream: bool,
     /// The end of the recording is missing, wherever that is.
     is_cut: bool,
@@ -327,39 +299,20 @@ impl<'e> StreamScanner<'e> {
             samples_have_times,
             others_have_times: layouts.all(|l| l.sample_id_all && l.time_offset().is_some()),
             block_times,
-            changes: Vec::new(),
+            scan: Scan::new(events.len()),
             blocks: Vec::new(),
-            counts: TypeCounts::default(),
-            loss: ScannedLoss::default(),
-            samples_by_event: vec![0; events.len()],
-            lost_samples_by_event: vec![0; events.len()],
-            orphan_samples: Skipped::default(),
-            unsplit_samples: Skipped::default(),
-            malformed: Skipped::default(),
-            cut_maps: CutMaps::default(),
-            warnings: Vec::new(),
             last_time: None,
             ring_times: RingTimes::new(events, identification),
             ring_losses: None,
-            first_seen: None,
-            awaited_chains: None,
-            census: None,
             leaves: None,
             split: None,
-            budget: HistoryBuilder::default(),
-            clocks: Vec::new(),
             is_first_stream,
             is_cut: false,
         }
     }
 
     /// Reads the stream; the second pass reads it as `again`.
-    fn run(
-        mut self,
-        mut reader: StreamReader,
-        again: Stream,
-        progress: &Progress<'_>,
-    ) -> StreamScan {
+    fn run(mut self, mut reader: StreamReader, again: Stream, progress: &Progress<'_>) -> Scan {
         let stream = self.stream;
         let mut block = Vec::new();
         let mut consumed = 0;
@@ -375,8 +328,8 @@ impl<'e> StreamScanner<'e> {
                 }
                 Ok(None) => break,
                 Err(error) => {
-                    self.loss.truncated_bytes += error.lost_bytes();
-                    self.warnings.push(Warning::Stream(Arc::new(error)));
+                    self.scan.loss.truncated_bytes += error.lost_bytes();
+                    self.scan.warnings.push(Warning::Stream(Arc::new(error)));
                     break;
                 }
             }
@@ -384,87 +337,72 @@ impl<'e> StreamScanner<'e> {
             consumed = reader.consumed_bytes();
         }
         if let Some(missing) = reader.truncation() {
-            self.loss.truncated_bytes += missing.size_bytes;
+            self.scan.loss.truncated_bytes += missing.size_bytes;
             let path = stream.path().to_owned();
-            self.warnings.push(Warning::StreamCut { path, missing: Some(missing) });
+            self.scan.warnings.push(Warning::StreamCut { path, missing: Some(missing) });
         }
         if let Some(missing) = reader.holes() {
-            self.loss.truncated_bytes += missing.size_bytes;
-            self.warnings.push(Warning::StreamHole { path: stream.path().to_owned(), missing });
+            self.scan.loss.truncated_bytes += missing.size_bytes;
+            self.scan
+                .warnings
+                .push(Warning::StreamHole { path: stream.path().to_owned(), missing });
         }
-        let is_cut = self.is_cut || self.loss.truncated_bytes > 0;
-        let recorded_cpus = match &self.ring_losses {
+        let is_cut = self.is_cut || self.scan.loss.truncated_bytes > 0;
+        self.scan.recorded_cpus = match &self.ring_losses {
             Some(losses) => losses.recorded_cpus(),
             None => RecordedCpus::Any,
         };
-        let ring_losses = self.ring_losses.map_or_else(Vec::new, |losses| losses.finish(is_cut));
-        self.loss.paused_ns = self.ring_times.paused_ns();
-        self.loss.rings = self.ring_times.rings();
-        StreamScan {
-            changes: self.changes,
-            plan: StreamPlan {
-                stream: again,
-                blocks: self.blocks,
-                split: self.split.map(SplitStream::finish),
-            },
-            counts: self.counts,
-            loss: self.loss,
-            samples_by_event: self.samples_by_event,
-            lost_samples_by_event: self.lost_samples_by_event,
-            orphan_samples: self.orphan_samples,
-            unsplit_samples: self.unsplit_samples,
-            malformed: self.malformed,
-            cut_maps: self.cut_maps,
-            wrapped: reader.record_counts(),
-            ring_losses,
-            recorded_cpus,
-            first_seen: self.first_seen,
-            awaited_chains: self.awaited_chains,
-            census: self.census,
-            leaves: self.leaves.and_then(LeafCounter::finish),
-            budget: self.budget,
-            clocks: self.clocks,
-            warnings: self.warnings,
-        }
+        self.scan.ring_losses =
+            self.ring_losses.map_or_else(Vec::new, |losses| losses.finish(is_cut));
+        self.scan.loss.paused_ns = self.ring_times.paused_ns();
+        self.scan.loss.rings = self.ring_times.rings();
+        self.scan.plans.push(StreamPlan {
+            stream: again,
+            blocks: self.blocks,
+            split: self.split.map(SplitStream::finish),
+        });
+        self.scan.wrapped = reader.record_counts();
+        self.scan.leaves = self.leaves.and_then(LeafCounter::finish);
+        self.scan
     }
 
     /// Records count as they were recorded; of the samples by event, those that were made count.
     fn count_split(&mut self, counts: SplitCounts, position: u64) {
         let SplitCounts { split, made, unknown, left_out } = counts;
         if split > 0 {
-            let samples = self.counts.of(record_type::SAMPLE) + split;
-            self.counts.set(record_type::SAMPLE, samples.saturating_sub(made));
+            let samples = self.scan.counts.of(record_type::SAMPLE) + split;
+            self.scan.counts.set(record_type::SAMPLE, samples.saturating_sub(made));
         }
-        (0..unknown).for_each(|_| self.orphan_samples.skip(self.stream, position));
-        (0..left_out).for_each(|_| self.unsplit_samples.skip(self.stream, position));
+        (0..unknown).for_each(|_| self.scan.orphan_samples.skip(self.stream, position));
+        (0..left_out).for_each(|_| self.scan.unsplit_samples.skip(self.stream, position));
     }
 
     fn scan_block(&mut self, info: BlockInfo, block: &[u8]) {
         let mut planned = PlannedBlock { info, times: None, has_samples: false };
-        if let Some(awaited) = &mut self.awaited_chains {
+        if let Some(awaited) = &mut self.scan.awaited_chains {
             awaited.see_block(self.events, block);
         }
         let mut rest = block;
         let mut previous: Option<RawRecord<'_>> = None;
         while let Some((record, tail)) = RawRecord::split(rest) {
-            self.counts.count(record.header.kind);
+            self.scan.counts.count(record.header.kind);
             self.ring_times.see(record);
             if let Some(losses) = &mut self.ring_losses {
                 losses.see(record);
             }
-            if let Some(first_seen) = &mut self.first_seen {
+            if let Some(first_seen) = &mut self.scan.first_seen {
                 first_seen.see(self.events, record);
             }
-            if let Some(census) = &mut self.census {
+            if let Some(census) = &mut self.scan.census {
                 census.see(self.events, record);
             }
             let position = info.position + (block.len() - rest.len()) as u64;
             match record.header.kind {
                 record_type::SAMPLE => self.sample(record, position, &mut planned),
                 record_type::CALLCHAIN_DEFERRED => {
-                    planned.has_samples |= self.awaited_chains.is_some();
+                    planned.has_samples |= self.scan.awaited_chains.is_some();
                     if DeferredChain::parse(record.body).is_none() {
-                        self.malformed.skip(self.stream, position);
+                        self.scan.malformed.skip(self.stream, position);
                     }
                 }
                 kind if self.block_times.takes(kind) => {
@@ -491,9 +429,9 @@ impl<'e> StreamScanner<'e> {
     fn sample(&mut self, record: RawRecord<'_>, position: u64, planned: &mut PlannedBlock) {
         planned.has_samples = true;
         let event = self.events.event_of_sample(record.body);
-        match event.and_then(|event| self.samples_by_event.get_mut(event)) {
+        match event.and_then(|event| self.scan.samples_by_event.get_mut(event)) {
             Some(count) => *count += 1,
-            None => self.orphan_samples.skip(self.stream, position),
+            None => self.scan.orphan_samples.skip(self.stream, position),
         }
         if self.block_times != BlockTimes::Skip {
             self.note_time(record, planned);
@@ -540,30 +478,32 @@ impl<'e> StreamScanner<'e> {
     fn side_band(&mut self, record: RawRecord<'_>, position: u64, previous: Option<RawRecord<'_>>) {
         let record = self.events.own(record);
         let Some(side_band) = SideBand::parse(record) else {
-            self.malformed.skip(self.stream, position);
+            self.scan.malformed.skip(self.stream, position);
             return;
         };
         // Most records are switches, whose trailer says nothing here.
         let id = || self.events.parse_id_trailer(record);
         if let SideBand::Mmap(map) = &side_band {
-            self.cut_maps.see(record.header, map.pid);
+            self.scan.cut_maps.see(record.header, map.pid);
         }
         match side_band {
             SideBand::Lost { lost, .. } => {
-                let loss = &mut self.loss;
+                let loss = &mut self.scan.loss;
                 loss.lost_records = loss.lost_records.saturating_add(lost);
                 loss.lost_chunks += 1;
             }
             SideBand::LostSamples { lost } => {
-                self.loss.lost_samples = self.loss.lost_samples.saturating_add(lost);
+                self.scan.loss.lost_samples = self.scan.loss.lost_samples.saturating_add(lost);
                 let event = id().id.and_then(|id| self.events.event_of_id(id)).unwrap_or(0);
-                if let Some(count) = self.lost_samples_by_event.get_mut(event) {
+                if let Some(count) = self.scan.lost_samples_by_event.get_mut(event) {
                     *count = count.saturating_add(lost);
                 }
             }
-            SideBand::Budget(budget) => self.budget.push(id().time.unwrap_or_default(), &budget),
-            SideBand::Clocks(clocks) if self.clocks.len() < MAX_READINGS => {
-                self.clocks.push(clocks)
+            SideBand::Budget(budget) => {
+                self.scan.budget.push(id().time.unwrap_or_default(), &budget)
+            }
+            SideBand::Clocks(clocks) if self.scan.clocks.len() < MAX_READINGS => {
+                self.scan.clocks.push(clocks)
             }
             SideBand::Clocks(_) => {}
             _ => {
@@ -571,7 +511,7 @@ impl<'e> StreamScanner<'e> {
                 if let Some(change) = to_change(side_band, record, copies_maps) {
                     let stated = id().time.or_else(|| self.time_of_task(&change));
                     let time = stated.unwrap_or_else(|| self.time_by_order(position, previous));
-                    self.changes.push(TimedChange { time, change });
+                    self.scan.changes.push(TimedChange { time, change });
                 }
             }
         }
