@@ -139,12 +139,12 @@ const SEVERAL: &[u8] = b"[several functions]";
 /// The functions of a recording in the order of its records, at most [`INTERPRETED_MAX`]. A stream may have a function again,
 /// and in several records.
 #[derive(Clone, Debug, Default)]
-pub struct ToldFunctions {
+pub struct FunctionNames {
     functions: Vec<InterpretedFunction>,
     places: HashMap<(Pid, u64), usize>,
 }
 
-impl ToldFunctions {
+impl FunctionNames {
     /// Takes in the function of one record.
     pub fn add(&mut self, stated: InterpretedFunction) {
         let key = (stated.pid, stated.start);
@@ -207,7 +207,7 @@ mod tests {
 
     /// The functions in the records of a stream.
     fn functions_in(mut records: &[u8]) -> Vec<InterpretedFunction> {
-        let mut stated = ToldFunctions::default();
+        let mut stated = FunctionNames::default();
         while let Some((record, rest)) = RawRecord::split(records) {
             if let Some(SideBand::Function(function)) = SideBand::parse(record) {
                 stated.add(function.function());
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn functions_of_the_same_addresses_have_no_name_of_their_own() {
-        let mut all = ToldFunctions::default();
+        let mut all = FunctionNames::default();
         let other = InterpretedFunction { name: b"py::g".to_vec(), ..named(5, vec![(0, 9)]) };
         for function in [named(5, vec![(0, 1)]), other, named(5, vec![(0, 1)])] {
             all.add(function);

@@ -25,7 +25,7 @@ impl Ledger {
     }
 
     /// Whether it is known that none of the threads that were recorded ran.
-    pub fn nobody_ran(&self) -> bool {
+    pub fn no_thread_ran(&self) -> bool {
         self.watched_threads > 0 && self.ran_threads == 0
     }
 
@@ -44,7 +44,7 @@ impl Ledger {
 
 /// The sentence that none of so many threads ran, and the command that shows more of a process or thread by
 /// `id`. With `has_stacks` the recording has the stacks at which they wait.
-pub fn nobody_ran_text(threads: u64, id: &str, has_stacks: bool) -> String {
+pub fn no_thread_ran_text(threads: u64, id: &str, has_stacks: bool) -> String {
     let who = match threads {
         1 => "the thread that was recorded never ran meanwhile: it".to_owned(),
         threads => format!("none of the {threads} threads that were recorded ran meanwhile: they"),

@@ -5,7 +5,7 @@ use std::path::Path;
 use whit_perfdata::reader::Recording;
 use whit_profile::model::{NodeId, ThreadId};
 use whit_profile::switches::{self, Activity, SwitchOptions, TimelineSpan, Trust};
-use whit_profile::{LoadOptions, SinglesWanted, load, tells_cgroups};
+use whit_profile::{LoadOptions, SinglesWanted, has_cgroups, load};
 use whit_symbolize::{DebugDirs, SymbolizerConfig};
 use whit_types::{CpuId, TimestampNs};
 
@@ -25,12 +25,12 @@ pub(crate) fn with_time_line<T>(
     take: impl FnOnce(&Content<'_>) -> T,
 ) -> T {
     let (recording, mut options) = opened(name);
-    options.facets.cgroup = tells_cgroups(&recording);
+    options.facets.cgroup = has_cgroups(&recording);
     options.singles = Some(SinglesWanted::Each);
     let wanted = SwitchOptions { max_spans: 1 << 20, ..SwitchOptions::default() };
     let loaded = switches::load(&recording, &options, wanted, &|_, _| ());
     let (profile, mut switches) = loaded.expect("load");
-    if !switches.sources.tells_switches() {
+    if !switches.sources.has_switches() {
         let threads = profile.rows.first().map(|row| row.thread).filter(|_| adds_waits);
         switches.timeline.spans = threads.into_iter().flat_map(run_and_wait).collect();
     }

@@ -93,7 +93,7 @@ fn all_places(
 ) -> Result<Vec<CodePlace>, LoadError> {
     let queue = WorkQueue::new(&prepared.scan.plans);
     let worker = || Worker::new(recording, prepared).run(&queue, progress);
-    let (own, others) = prepared.kernel_load.run_beside(options.threads, worker);
+    let (own, others) = prepared.kernel_load.run_during(options.threads, worker);
     let mut places = own?;
     for other in others {
         places.extend(other.map_err(|_| LoadError::WorkerDied)??);

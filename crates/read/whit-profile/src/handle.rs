@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shared_handle_is_told_with_the_names() {
+    fn a_shared_handle_is_named_with_its_owners() {
         let (one, other) = twins();
         let both = profile(&[&one, &other]);
         let handle = of_name(&one, "app");

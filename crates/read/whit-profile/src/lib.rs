@@ -79,7 +79,7 @@ pub use error::LoadError;
 pub use facets::{
     BranchFacet, DataPlace, Facets, WantedBranches, WantedData, WantedFacets, WantedTrace,
 };
-pub use first_pass::sample_filter::tells_cgroups;
+pub use first_pass::sample_filter::has_cgroups;
 pub use load::{load, load_code, load_with_code};
 pub use machine_model::machine::ThisMachine;
 pub use machine_model::own_names::own_names;

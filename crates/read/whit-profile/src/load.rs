@@ -106,7 +106,7 @@ pub(crate) fn second_pass(
 ) -> Result<Found, LoadError> {
     let queue = WorkQueue::new(&prepared.scan.plans);
     let worker = || Worker::new(recording, options, prepared).run(&queue, progress);
-    let (own, others) = prepared.kernel_load.run_beside(options.threads, worker);
+    let (own, others) = prepared.kernel_load.run_during(options.threads, worker);
     let mut all = own?;
     for other in others {
         let other = other.map_err(|_| LoadError::WorkerDied)??;

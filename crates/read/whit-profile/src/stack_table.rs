@@ -223,22 +223,22 @@ impl Stacks {
 }
 
 /// Finds the new nodes of one worker's call tree, and names their places.
-pub(crate) struct NodeTold<'a> {
+pub(crate) struct NodeAnnouncer<'a> {
     namer: PlaceNamer<'a>,
     table: &'a StackTable,
-    told: usize,
+    announced: usize,
 }
 
-impl<'a> NodeTold<'a> {
+impl<'a> NodeAnnouncer<'a> {
     pub(crate) fn new(prepared: &'a Prepared, table: &'a StackTable) -> Self {
         let namer = PlaceNamer::new(&prepared.dsos, &prepared.binaries);
-        NodeTold { namer, table, told: 0 }
+        NodeAnnouncer { namer, table, announced: 0 }
     }
 
     /// Appends the nodes that were not told before.
-    pub(crate) fn tell(&mut self, sums: &Aggregate, out: &mut Vec<NewNode>) {
-        let nodes = sums.nodes.values.get(self.told..).unwrap_or_default();
-        self.told = sums.nodes.values.len();
+    pub(crate) fn announce(&mut self, sums: &Aggregate, out: &mut Vec<NewNode>) {
+        let nodes = sums.nodes.values.get(self.announced..).unwrap_or_default();
+        self.announced = sums.nodes.values.len();
         let begin = out.len();
         out.extend(nodes.iter().map(|node| NewNode {
             parent: node.parent,

@@ -78,7 +78,7 @@ pub enum Warning {
     /// A bound of memory took records before they were written.
     LetGo(LetGo),
     /// No recorded thread ran while it was recorded.
-    NobodyRan {
+    NoThreadRan {
         /// Recorded threads.
         threads: u64,
         /// The recording says where they waited.

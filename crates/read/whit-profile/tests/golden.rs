@@ -201,7 +201,7 @@ fn write_samples(recording: &Recording, lines: &mut Lines) {
 }
 
 fn write_switches(recording: &Recording, lines: &mut Lines) {
-    if !switches::may_tell(recording) {
+    if !switches::may_show(recording) {
         return;
     }
     lines.push("== context switches");

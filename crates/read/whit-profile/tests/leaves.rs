@@ -175,7 +175,7 @@ fn code_that_stays_needs_no_second_reading() {
 }
 
 #[test]
-fn code_that_another_takes_the_place_of_is_told_apart() {
+fn code_that_replaces_other_code_is_distinguished() {
     let (old, new) = (b"/nonexistent/a\0\0", b"/nonexistent/b\0\0");
     let records = Records::default()
         .map(7, old, 1)

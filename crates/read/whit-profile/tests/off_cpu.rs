@@ -147,7 +147,7 @@ fn sums_are_those_of_the_switches_whatever_the_threshold() {
 }
 
 #[test]
-fn a_sample_stands_at_its_call_chain_and_at_the_end_of_its_last_wait() {
+fn a_sample_is_at_its_call_chain_and_at_the_end_of_its_last_wait() {
     let directory = tempfile::tempdir().expect("make a directory");
     let recording = recording(directory.path());
     let (_, mut samples) = samples(&recording, u64::MAX);

@@ -186,7 +186,7 @@ fn waits_and_runs_have_the_sums_of_the_switches() {
     let mut seen = 0;
     for golden in Golden::all() {
         let switches = switches(&golden);
-        if !switches.sources.tells_switches() {
+        if !switches.sources.has_switches() {
             let session = session(&[&golden], 1);
             assert_eq!(number(&session, "SELECT COUNT(*) FROM sched"), 0, "{}", golden.name);
             continue;

@@ -2,7 +2,7 @@
 
 use crate::units::{bytes, counted, date};
 use whit_perfdata::dump_cause::DumpCause;
-use whit_perfdata::ledger::nobody_ran_text;
+use whit_perfdata::ledger::no_thread_ran_text;
 use whit_perfdata::let_go::LetGo;
 use whit_perfdata::stream::Missing;
 use whit_profile::warning::{GivenUp, LeftOut, NoMatch, NotFetched, Warning, WhyNoMatch};
@@ -31,7 +31,7 @@ fn line(warning: &Warning) -> String {
         Warning::Reduced(reduction) => reduction.to_string(),
         Warning::DumpOf(cause) => dump_of(cause),
         Warning::LetGo(let_go) => let_go_of(let_go),
-        Warning::NobodyRan { threads, has_stacks } => nobody_ran_text(*threads, "PID", *has_stacks),
+        Warning::NoThreadRan { threads, has_stacks } => no_thread_ran_text(*threads, "PID", *has_stacks),
         Warning::NoMatch(no_match) => no_match_text(no_match),
         Warning::OrphanSamples(left_out) => {
             skipped("samples that belong to no event of the recording", left_out)

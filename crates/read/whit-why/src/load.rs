@@ -99,10 +99,10 @@ impl Why {
         let source = TableSource::open(recording, options, report_progress)?;
         let info = source.info();
         let path = info.path.into_exact();
-        if !source.tells_switches() {
+        if !source.has_switches() {
             return Err(WhyError::NoSwitches(path));
         }
-        if !source.tells_wakeups() {
+        if !source.has_wakeups() {
             return Err(WhyError::NoWakeUps(path));
         }
         let recorded = (info.first_sample.unwrap_or(TimestampNs(0)), info.last_sample);

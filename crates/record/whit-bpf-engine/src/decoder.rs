@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use whit_bpf::stacks::StopReason;
 use whit_bpf::stacks::channel::{Channels, Thread};
-use whit_bpf::stacks::record::{SampleRecord, StackHash, Told, TraceRecord, WakeRecord};
+use whit_bpf::stacks::record::{OutputRecord, SampleRecord, StackHash, TraceRecord, WakeRecord};
 use whit_engine_api::ring_slices::{RecordRef, RingSlices};
 use whit_engine_api::{DecodeCounts, RecordDecoder};
 use whit_perfdata::attr::Attr;
@@ -124,10 +124,10 @@ impl FunctionTeller {
     }
 
     /// Records have been given up to this time. Whether there are more functions to tell.
-    fn tell(&self, until: TimestampNs, enough_bytes: usize, out: &mut Vec<u8>) -> bool {
+    fn write(&self, until: TimestampNs, enough_bytes: usize, out: &mut Vec<u8>) -> bool {
         let mut named = self.named();
         named.see(until);
-        named.tell(self.output, (&self.encoder, self.event_id), enough_bytes, out)
+        named.write(self.output, (&self.encoder, self.event_id), enough_bytes, out)
     }
 }
 
@@ -194,7 +194,7 @@ impl BpfRecordDecoder {
         time.map_or(self.ring_time, |time| time.0)
     }
 
-    fn told(&mut self, body: &[u8], out: &mut Vec<u8>) {
+    fn output_record(&mut self, body: &[u8], out: &mut Vec<u8>) {
         let prefix_bytes = self.layout.prefix_bytes();
         let word = |at: usize| Some(u64::from_le_bytes(*body.get(at..)?.first_chunk()?));
         let raw_end =
@@ -205,12 +205,12 @@ impl BpfRecordDecoder {
             let cgroup = if self.layout.has_cgroup() { word(raw_end)? } else { 0 };
             Some(Prefix { pid_tid: word(16)?, time: word(24)?, cpu, cgroup })
         };
-        let (Some(prefix), Some(told)) = (prefix(), raw.and_then(Told::parse)) else {
+        let (Some(prefix), Some(parsed)) = (prefix(), raw.and_then(OutputRecord::parse)) else {
             self.counts.unreadable += 1;
             return;
         };
-        match told {
-            Told::Stack(stack) => {
+        match parsed {
+            OutputRecord::Stack(stack) => {
                 self.counts.stacks += 1;
                 let place = &mut self.dictionary[stack.hash.0 as usize % PLACES];
                 let frames: Box<[u64]> = stack.frames().collect();
@@ -228,9 +228,9 @@ impl BpfRecordDecoder {
                     context,
                 }));
             }
-            Told::Sample(sample) => self.sample(&prefix, &sample, out),
-            Told::Trace(trace) => self.traces.told(trace, prefix.pid_tid),
-            Told::Wake(wake) => self.wake(&prefix, &wake, out),
+            OutputRecord::Sample(sample) => self.sample(&prefix, &sample, out),
+            OutputRecord::Trace(trace) => self.traces.add(trace, prefix.pid_tid),
+            OutputRecord::Wake(wake) => self.wake(&prefix, &wake, out),
         }
     }
 
@@ -244,10 +244,10 @@ impl BpfRecordDecoder {
         };
         let word =
             |at: usize| fields[at..].first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
-        let told = self.traces.take(id, word(HEADER_BYTES + 16));
+        let parsed = self.traces.take(id, word(HEADER_BYTES + 16));
         self.counts.records += 1;
-        self.counts.without_stacks += u64::from(told.is_none());
-        let stacks = told
+        self.counts.without_stacks += u64::from(parsed.is_none());
+        let stacks = parsed
             .map_or((None, None), |TraceRecord { kernel_stack, user_stack, .. }| {
                 (kernel_stack, user_stack)
             });
@@ -399,8 +399,8 @@ impl RecordDecoder for BpfRecordDecoder {
         if is_more {
             return true;
         }
-        let last = self.last_beside().unwrap_or_default();
-        self.functions.tell(self.ring_time().max(last), enough_bytes, out)
+        let last = self.last_outside().unwrap_or_default();
+        self.functions.write(self.ring_time().max(last), enough_bytes, out)
     }
 
     fn decode(
@@ -426,7 +426,9 @@ impl RecordDecoder for BpfRecordDecoder {
                 |id| self.switches.as_ref().is_some_and(|it| it.is_wakeup_event(id));
             match id {
                 Some(id) if is_wakeup_event(id) => {}
-                Some(id) if id == self.bpf_output => self.told(&record[HEADER_BYTES..], out),
+                Some(id) if id == self.bpf_output => {
+                    self.output_record(&record[HEADER_BYTES..], out)
+                }
                 Some(id) if self.traces.has(id) => self.trace_sample(id, record, out),
                 _ if seen.kind == record_type::LOST => {
                     self.traces.forget();
@@ -452,7 +454,7 @@ impl RecordDecoder for BpfRecordDecoder {
         TimestampNs(self.ring_time)
     }
 
-    fn last_beside(&self) -> Option<TimestampNs> {
+    fn last_outside(&self) -> Option<TimestampNs> {
         self.switches.as_ref().map(|switches| TimestampNs(switches.last_switch()))
     }
 

@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_of_memory_leaves_room_beside_tables() {
+    fn a_limit_of_memory_leaves_room_for_more_than_tables() {
         assert_eq!(table_bytes(None), TABLE_MEMORY_MAX_BYTES);
         let limit = |bytes| MemoryLimit { bytes, cgroup: "/sys/fs/cgroup/a".into() };
         assert_eq!(table_bytes(Some(&limit(128 << 20))), 32 << 20);

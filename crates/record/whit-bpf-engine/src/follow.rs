@@ -137,7 +137,7 @@ impl Following {
         if let Some(Expected { pid, backings }) = expected {
             follower.modules.expect(pid, backings);
         }
-        follower.tell();
+        follower.announce();
         follower.await_tables(Instant::now() + TABLES_WAIT)?;
         let stop = Arc::new(AtomicBool::new(false));
         let share = Arc::new(Share::default());
@@ -228,7 +228,7 @@ impl Follower {
         for backing in self.modules.settle(&self.stacks) {
             self.model.touch(|other: &Backing| *other == backing);
         }
-        self.tell();
+        self.announce();
         Ok(fill)
     }
 
@@ -347,7 +347,7 @@ impl Follower {
     }
 
     /// Passes all changes to the kernel's programs.
-    fn tell(&mut self) {
+    fn announce(&mut self) {
         let now = Instant::now();
         let mut changed = self.model.take_changed();
         changed.append(&mut self.waiting);
@@ -367,8 +367,8 @@ impl Follower {
                 continue;
             }
             self.pace.went(pid, mappings.len(), now);
-            let told = self.lock().set_process(pid as u32, &mappings, true, now);
-            if told.is_err() {
+            let set = self.lock().set_process(pid as u32, &mappings, true, now);
+            if set.is_err() {
                 self.counts.refused += 1;
                 // Then its samples and switches have no stacks, but are there.
                 let _ = self.lock().add_target(pid as u32);
@@ -385,7 +385,7 @@ impl Follower {
         let again = self.modules.sweep(&self.model, now, &self.stacks);
         if !again.is_empty() {
             self.model.touch(|backing| again.contains(backing));
-            self.tell();
+            self.announce();
         }
     }
 }

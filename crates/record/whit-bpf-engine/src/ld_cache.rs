@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_stands_for_the_paths_of_its_kind() {
+    fn a_name_means_the_paths_of_its_kind() {
         let bytes = cache(&[
             (0x303, "libc.so.6", "/lib64/libc.so.6"),
             (3, "libc.so.6", "/lib/libc.so.6"),

@@ -136,7 +136,7 @@ pub struct BpfEngine {
     /// Waits are sampled by a program, in place of that: nanoseconds of off-CPU time for each sample.
     off_cpu_period_ns: u64,
     /// Waits are sampled beside switches, too.
-    samples_beside: bool,
+    adds_samples: bool,
     /// How waits can be recorded, as asked for at first.
     wait_modes: Vec<WaitMode>,
     /// How they are recorded, where that was changed.
@@ -194,7 +194,7 @@ impl BpfEngine {
             wakes: wakes.is_some(),
             off_cpu: events.tracking.off_cpu,
             off_cpu_period_ns: options.off_cpu_period_ns,
-            samples_beside: switches && events.tracking.off_cpu_period_ns > 0,
+            adds_samples: switches && events.tracking.off_cpu_period_ns > 0,
             wait_modes: wait_modes(switches, &options),
             wait_mode: None,
             cuts_stacks: options.user_stacks && !options.perf_samples,
@@ -301,7 +301,7 @@ impl BpfEngine {
     /// Whether programs of switches run, and those of samples of waits.
     fn programs_of(&self, mode: WaitMode) -> (bool, bool) {
         match mode {
-            WaitMode::Exact => (true, self.samples_beside),
+            WaitMode::Exact => (true, self.adds_samples),
             WaitMode::Sampled => (false, true),
             WaitMode::None => (false, false),
         }
@@ -384,7 +384,7 @@ impl BpfEngine {
         let Some(bpf_output) = bpf_output_of(events) else { return Vec::new() };
         let encoder = RecordEncoder::new(SampleLayout::new(&bpf_output.event.attr));
         let id = bpf_output.instances.first().map_or(0, |instance| instance.id);
-        self.named().tell_rest(is_last, (&encoder, id))
+        self.named().write_rest(is_last, (&encoder, id))
     }
 
     /// The records that only wake the reader, and those of switches that a CPU's full channel dropped, where the kernel

@@ -39,7 +39,7 @@ pub(super) struct Mapped {
 
 impl Mapped {
     /// Whether `next` continues this mapping, in memory and in the file.
-    fn goes_on(&self, start: u64, next: u64, other: &Mapped) -> bool {
+    fn continues(&self, start: u64, next: u64, other: &Mapped) -> bool {
         let offset = self.file_offset.wrapping_add(next.wrapping_sub(start));
         self.end == next
             && self.backing == other.backing
@@ -70,7 +70,7 @@ impl Space {
         self.cut(start, new.end);
         let before = self.mapped.range_mut(..start).next_back();
         if let Some((from, before)) = before
-            && before.goes_on(*from, start, &new)
+            && before.continues(*from, start, &new)
         {
             (before.end, before.since) = (new.end, before.since.max(new.since));
             return;

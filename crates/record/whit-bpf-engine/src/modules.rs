@@ -392,8 +392,8 @@ impl Modules {
         let deleted = if unused.is_empty() { HashSet::new() } else { deleted() };
         let mut many = unused.len().saturating_sub(UNUSED_MAX);
         for (_, address, backing) in unused {
-            let goes = many > 0 || deleted.contains(&address) || (was_tight && is_tight());
-            if goes && self.remove(&backing, now, stacks) {
+            let is_gone = many > 0 || deleted.contains(&address) || (was_tight && is_tight());
+            if is_gone && self.remove(&backing, now, stacks) {
                 many = many.saturating_sub(1);
             }
         }

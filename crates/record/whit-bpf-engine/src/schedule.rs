@@ -79,7 +79,7 @@ impl SchedulerSymbols {
 
     /// The context of a stack of the kernel, by the innermost frame that shows it.
     pub(super) fn context(&self, frames: &[u64]) -> Context {
-        let tells = |frame: &u64| {
+        let context_of = |frame: &u64| {
             let (landmark, _) = self.0.iter().find(|(_, range)| range.contains(frame))?;
             match landmark {
                 SchedulerSymbol::Interrupt => Some(Context::Interrupt),
@@ -88,7 +88,7 @@ impl SchedulerSymbols {
                 SchedulerSymbol::Switch | SchedulerSymbol::Wake => None,
             }
         };
-        frames.iter().find_map(tells).unwrap_or_default()
+        frames.iter().find_map(context_of).unwrap_or_default()
     }
 }
 

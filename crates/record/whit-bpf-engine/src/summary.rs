@@ -248,7 +248,7 @@ impl fmt::Display for Details<'_> {
             all.sum(|of| of.frames) as f64 / all.sum(|of| of.walks).max(1) as f64,
             all.sum(|of| of.memo_hits),
             all.sum(|of| of.kernel_memo_hits),
-            all.sum(|of| of.told),
+            all.sum(|of| of.announced),
             tables.loaded,
             all.follow.table_bytes / 1024,
             tables.cached,

@@ -290,7 +290,7 @@ impl Switches {
         counts.records += 1;
         counts.switches += 1;
         counts.preemptions += u64::from(switch.is_preemption);
-        let told = packed::Switch {
+        let ordinary_switch = packed::Switch {
             time_ns: switch.time_ns,
             thread: of_recording(switch.thread),
             next: switch.next.map(of_recording),
@@ -298,12 +298,12 @@ impl Switches {
             state: task_state::word(switch),
             futex: switch.futex.unwrap_or(0),
         };
-        self.running = told.next;
+        self.running = ordinary_switch.next;
         let mut index = |place: Option<DictionarySlot>| {
             let index = usize::from(place?.0);
-            let is_told = self.dictionary.chain(index).is_some();
-            counts.unknown_stacks += u64::from(!is_told);
-            is_told.then_some(index)
+            let is_known = self.dictionary.chain(index).is_some();
+            counts.unknown_stacks += u64::from(!is_known);
+            is_known.then_some(index)
         };
         let (kernel, user) = (index(switch.kernel_stack), index(switch.user_stack));
         if let Some(user) = user {
@@ -314,7 +314,7 @@ impl Switches {
                 let chain = |index: Option<usize>| {
                     index.and_then(|index| self.dictionary.chain(index)).unwrap_or_default()
                 };
-                ordinary.switch(&told, chain(kernel), chain(user), out);
+                ordinary.switch(&ordinary_switch, chain(kernel), chain(user), out);
             }
             Form::Packed(packer) => {
                 packer.finish_if_full(out);
@@ -322,7 +322,7 @@ impl Switches {
                     index.map_or(0, |index| self.dictionary.number(index, packer))
                 };
                 let (kernel, user) = (number(kernel), number(user));
-                packer.switch(&told, kernel, user);
+                packer.switch(&ordinary_switch, kernel, user);
             }
         }
     }

@@ -14,7 +14,7 @@ const HITS_MAX: usize = 16;
 /// A hit with its stacks.
 #[derive(Clone, Debug)]
 struct Hit {
-    told: TraceRecord,
+    record: TraceRecord,
     pid_tid: u64,
     /// Ids of events that have written their sample.
     written: Vec<u64>,
@@ -44,24 +44,24 @@ impl Traces {
     }
 
     /// A program's record of a hit.
-    pub(super) fn told(&mut self, told: TraceRecord, pid_tid: u64) {
+    pub(super) fn add(&mut self, record: TraceRecord, pid_tid: u64) {
         // The oldest one's buffer is used again.
         let oldest = if self.hits.len() < HITS_MAX { None } else { self.hits.pop_front() };
         let mut written = oldest.map_or_else(Vec::new, |hit| hit.written);
         written.clear();
-        self.hits.push_back(Hit { told, pid_tid, written });
+        self.hits.push_back(Hit { record, pid_tid, written });
     }
 
     /// The hit that a sample of the event is of.
     pub(super) fn take(&mut self, id: u64, pid_tid: u64) -> Option<TraceRecord> {
         let tracepoint = self.tracepoint(id)?;
         let hit = self.hits.iter_mut().rev().find(|hit| {
-            hit.told.tracepoint == tracepoint
+            hit.record.tracepoint == tracepoint
                 && hit.pid_tid == pid_tid
                 && !hit.written.contains(&id)
         })?;
         hit.written.push(id);
-        Some(hit.told)
+        Some(hit.record)
     }
 
     /// Records are missing from here: earlier hits belong to no later sample.
@@ -89,7 +89,7 @@ mod tests {
     }
 
     fn take(traces: &mut Traces, id: u64) -> Option<u64> {
-        traces.take(id, ME).and_then(|told| told.user_stack).map(|hash| hash.0)
+        traces.take(id, ME).and_then(|record| record.user_stack).map(|hash| hash.0)
     }
 
     #[test]
@@ -97,25 +97,25 @@ mod tests {
         let mut traces = traces();
         assert!(traces.has(TICK) && !traces.has(99));
         assert_eq!(take(&mut traces, TICK), None);
-        traces.told(hit(100, 1), ME);
+        traces.add(hit(100, 1), ME);
         // Two events of one tracepoint.
         assert_eq!((take(&mut traces, TICK), take(&mut traces, TOCK)), (Some(1), Some(1)));
         assert_eq!(take(&mut traces, TICK), None, "each has one sample of a hit");
         // One that a filter leaves out, and the next.
-        traces.told(hit(100, 2), ME);
-        traces.told(hit(100, 3), ME);
+        traces.add(hit(100, 2), ME);
+        traces.add(hit(100, 3), ME);
         assert_eq!(take(&mut traces, TICK), Some(3));
         assert_eq!(traces.take(OTHER, ME), None);
-        traces.told(hit(100, 4), ME + 1);
+        traces.add(hit(100, 4), ME + 1);
         assert_eq!(take(&mut traces, TOCK), Some(3), "of the same thread");
     }
 
     #[test]
     fn interrupts_have_their_own_stacks() {
         let mut traces = traces();
-        traces.told(hit(100, 1), ME);
-        traces.told(hit(200, 2), ME);
-        traces.told(hit(100, 3), ME);
+        traces.add(hit(100, 1), ME);
+        traces.add(hit(200, 2), ME);
+        traces.add(hit(100, 3), ME);
         assert_eq!(take(&mut traces, TICK), Some(3));
         assert_eq!(take(&mut traces, OTHER), Some(2));
         assert_eq!(take(&mut traces, TICK), Some(1));
@@ -124,11 +124,11 @@ mod tests {
     #[test]
     fn a_loss_parts_samples_from_earlier_hits() {
         let mut traces = traces();
-        traces.told(hit(100, 1), ME);
+        traces.add(hit(100, 1), ME);
         traces.forget();
         assert_eq!(take(&mut traces, TICK), None);
         for stack in 0..100 {
-            traces.told(hit(100, stack), ME);
+            traces.add(hit(100, stack), ME);
         }
         assert_eq!((traces.hits.len(), take(&mut traces, TICK)), (HITS_MAX, Some(99)));
     }

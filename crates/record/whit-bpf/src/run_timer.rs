@@ -101,12 +101,12 @@ impl AllWindows {
         let of_thread = windows.clone();
         let thread = std::thread::Builder::new().name(THREAD.to_owned());
         let thread = thread.spawn(move || {
-            let goes_on = |time| stopped.recv_timeout(time) == Err(RecvTimeoutError::Timeout);
+            let continues = |time| stopped.recv_timeout(time) == Err(RecvTimeoutError::Timeout);
             let mut window = Some(first);
-            while window.is_some() && goes_on(WINDOW) {
+            while window.is_some() && continues(WINDOW) {
                 lock(&of_thread).close();
                 window = None;
-                if goes_on(PAUSE) {
+                if continues(PAUSE) {
                     // A process that has lost the right keeps the sums so far.
                     window = open_window(&of_thread).ok();
                 }

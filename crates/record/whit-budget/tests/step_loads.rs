@@ -42,7 +42,7 @@ fn a_ping_pong_loses_its_waits_and_gets_them_back() {
 }
 
 #[test]
-fn the_frequency_goes_before_the_waits() {
+fn the_frequency_is_cut_before_the_waits() {
     // Both together are too much, and fewer samples are enough.
     let plant = Plant { frequency_hz: 2000.0, exact_ns: 500.0, ..PLANT };
     let busy = Load { from_s: 0.0, switches_per_s: 20_000.0, other: 0.0 };
@@ -67,7 +67,7 @@ fn where_nothing_else_helps_it_pauses_and_looks_again() {
 }
 
 #[test]
-fn the_depth_of_stacks_goes_last_and_spares_pauses() {
+fn the_depth_of_stacks_is_cut_last_and_spares_pauses() {
     // The frequency cannot be changed, and samples cost a little more than there is.
     let plant = Plant { frequency_hz: 3000.0, ..PLANT };
     let waits = vec![Waits::Sampled, Waits::None];

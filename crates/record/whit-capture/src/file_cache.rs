@@ -68,7 +68,7 @@ pub struct FileCache {
     /// For copies too.
     perf_maps: PerfMaps,
     /// Runtimes that a notice was about.
-    told: Mutex<BTreeSet<Runtime>>,
+    reported: Mutex<BTreeSet<Runtime>>,
 }
 
 impl FileCache {
@@ -189,7 +189,7 @@ impl FileCache {
 
     /// Whether no notice was about a runtime yet.
     pub(crate) fn is_first_word_on(&self, runtime: Runtime) -> bool {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(runtime)
+        self.reported.lock().unwrap_or_else(PoisonError::into_inner).insert(runtime)
     }
 
     /// Looks at the files that the kernel's mapping records name. Gives their build ids, by path.
@@ -421,13 +421,13 @@ mod tests {
         // Where nobody finds it by its path.
         let moved = line.replace(exe.to_str().unwrap(), "/not/there");
         let map = MapsLine::parse(moved.as_bytes()).unwrap();
-        let nobody = i32::MAX;
-        assert_eq!(cache.build_id(&roots, nobody, &map), None);
+        let missing = i32::MAX;
+        assert_eq!(cache.build_id(&roots, missing, &map), None);
         assert!(own_build_id().is_some());
         assert_eq!(cache.build_id(&roots, whit_sys::system::pid(), &map), own_build_id());
         let other = MapsLine { inode: map.inode + 1, ..map };
         for wanted in [1, 2, 3, 3] {
-            assert_eq!(cache.build_id(&roots, nobody, &other), None);
+            assert_eq!(cache.build_id(&roots, missing, &other), None);
             let files = cache.lock();
             let Known::Unopened { attempts, failure, .. } = &files[&other.file_id()] else {
                 panic!("{files:?}")

@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packed_sample_counts_as_what_it_stands_for() {
+    fn a_packed_sample_counts_as_the_samples_that_it_replaces() {
         let bytes = packed_switches();
         // Each switch is a sample and a record that a thread goes.
         let tally = Tally { records: 5, samples: 2 };

@@ -10,7 +10,7 @@ use whit_host::list_cut::ListCut;
 use whit_host::moved_text::UnnamedText;
 use whit_host::named::NameNote;
 use whit_perfdata::budget_history::Reduction;
-use whit_perfdata::ledger::nobody_ran_text;
+use whit_perfdata::ledger::no_thread_ran_text;
 use whit_sys::Errno;
 use whit_types::{CpuId, Pid, Runtime, Tid};
 
@@ -84,7 +84,7 @@ pub enum Notice {
     /// Names of cgroups are missing: only so many are listed.
     CgroupsCut { listed: usize, cut: ListCut },
     /// None of those that are recorded ran. A process or thread of theirs, where one was named.
-    NobodyRan { threads: u64, id: Option<Tid>, has_stacks: bool },
+    NoThreadRan { threads: u64, id: Option<Tid>, has_stacks: bool },
     /// Less was recorded than was asked for.
     Reduced(Reduction),
     /// Unwinding needs more registers than were asked for.
@@ -332,9 +332,9 @@ impl fmt::Display for Notice {
                 "names of cgroups are missing: {cut}; {listed} are listed, and reports know the others \
                  by number only"
             ),
-            Notice::NobodyRan { threads, id, has_stacks } => {
+            Notice::NoThreadRan { threads, id, has_stacks } => {
                 let id = id.map_or_else(|| "PID".to_owned(), |id| id.0.to_string());
-                f.write_str(&nobody_ran_text(*threads, &id, *has_stacks))
+                f.write_str(&no_thread_ran_text(*threads, &id, *has_stacks))
             }
             Notice::Reduced(reduction) => write!(f, "{reduction}"),
             Notice::RegistersAdded => write!(
@@ -479,7 +479,7 @@ fn name_note(f: &mut fmt::Formatter<'_>, note: &NameNote) -> fmt::Result {
                 _ => Ok(()),
             }
         }
-        NameNote::NobodyYet { name, near } => {
+        NameNote::NoneYet { name, near } => {
             write!(f, "no thread is called {name} yet: those are recorded that get the name")?;
             if near.is_empty() { Ok(()) } else { write!(f, "; near names: {}", near.join(", ")) }
         }

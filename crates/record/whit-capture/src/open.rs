@@ -61,7 +61,7 @@ pub struct Opener<'a> {
     /// CPUs and threads.
     pub plan: &'a Plan,
     /// Other CPUs; only their sideband is recorded.
-    pub beside: &'a [CpuId],
+    pub outside: &'a [CpuId],
     /// The rights of this process.
     pub rights: Rights,
     /// `/proc` and `/sys`.
@@ -180,10 +180,10 @@ impl Opener<'_> {
             slots(&event.attr.to_bytes(), &targets, self.roots, &mut |who| gone.push(who));
         if event.is_sideband() && slots.is_ok() {
             let target = |&cpu| Some((EventTarget { cpu: Some(cpu), tasks: Tasks::All }, None));
-            let targets: Vec<_> = self.beside.iter().map(target).collect();
+            let targets: Vec<_> = self.outside.iter().map(target).collect();
             let bytes = event.attr_of_sideband_ring().to_bytes();
-            let beside = self::slots(&bytes, &targets, self.roots, &mut |who| gone.push(who));
-            slots = slots.and_then(|slots| Ok([slots, beside?].into_iter().flatten().collect()));
+            let outside = self::slots(&bytes, &targets, self.roots, &mut |who| gone.push(who));
+            slots = slots.and_then(|slots| Ok([slots, outside?].into_iter().flatten().collect()));
         }
         for who in gone {
             self.listener.notice(match who {

@@ -121,7 +121,7 @@ mod tests {
     use whit_sys::affinity;
 
     #[test]
-    fn the_clock_of_records_goes_forward_and_keeps_the_threads_name() {
+    fn the_clock_of_records_advances_and_keeps_the_threads_name() {
         let before = rustix::thread::name().unwrap();
         for clock in [None, Some(ClockId::MONOTONIC)] {
             let first = now(clock);

@@ -59,9 +59,9 @@ impl Watched {
 
     /// Bytes that wait; a ring that is overwritten never has any.
     fn available_bytes(&self) -> usize {
-        let beside = self.decoder.as_ref().map_or(0, |decoder| decoder.available_bytes());
+        let outside = self.decoder.as_ref().map_or(0, |decoder| decoder.available_bytes());
         match &self.ring.ring {
-            AnyRing::Forward(ring) => ring.available_bytes() + beside,
+            AnyRing::Forward(ring) => ring.available_bytes() + outside,
             AnyRing::Backward(_) => 0,
         }
     }
@@ -332,7 +332,7 @@ impl RingDrainer {
                 drained: *drained,
                 paused: watch.paused().clone(),
                 lost_switches,
-                last_switch: decoder.as_ref().and_then(|decoder| decoder.last_beside()),
+                last_switch: decoder.as_ref().and_then(|decoder| decoder.last_outside()),
             }
         };
         rings.map(end).collect()

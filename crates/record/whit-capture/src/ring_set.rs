@@ -77,12 +77,12 @@ fn power_of_two_below(pages: usize) -> usize {
 /// CPUs `beside` those that are recorded. Where locked memory does not suffice for `pages`, all rings
 /// are mapped smaller.
 pub fn map_rings(
-    beside: &[CpuId],
+    outside: &[CpuId],
     events: &[OpenEvent],
     pages: usize,
     listener: &mut dyn Listener,
 ) -> Result<Vec<MappedRing>, CaptureError> {
-    let groups = places(beside, events);
+    let groups = places(outside, events);
     let page = system::page_size();
     let mut size = pages;
     let mut cause = None;
@@ -129,7 +129,7 @@ impl RingPlace {
 }
 
 /// The instances of each place, in the order in which they were opened.
-fn places(beside: &[CpuId], events: &[OpenEvent]) -> Vec<RingPlace> {
+fn places(outside: &[CpuId], events: &[OpenEvent]) -> Vec<RingPlace> {
     let mut index_of = HashMap::new();
     let mut places: Vec<RingPlace> = Vec::new();
     for (e, event) in events.iter().enumerate() {
@@ -138,7 +138,7 @@ fn places(beside: &[CpuId], events: &[OpenEvent]) -> Vec<RingPlace> {
             let place = (place_of(instance), is_backward);
             let index = *index_of.entry(place).or_insert_with(|| {
                 let cpu = instance.cpu;
-                let is_sideband = cpu.is_some_and(|cpu| beside.contains(&cpu));
+                let is_sideband = cpu.is_some_and(|cpu| outside.contains(&cpu));
                 places.push(RingPlace { cpu, is_sideband, members: Vec::new() });
                 places.len() - 1
             });
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn cpus_beside_have_small_rings() {
+    fn cpus_outside_the_target_have_small_rings() {
         let place = |is_sideband| RingPlace { cpu: None, is_sideband, members: Vec::new() };
         let most = SIDEBAND_RING_BYTES / system::page_size();
         assert_eq!((place(false).pages(4096), place(true).pages(4096)), (4096, most));

@@ -38,7 +38,7 @@ impl fmt::Display for Summary {
             "[ whit record: {} samples{}, {} in {}; lost {} ({}{}){}; recorded for {} at {} CPU \
              ({:.2}% of one); set up in {} at {} CPU; {} written ]",
             ledger.samples,
-            if ledger.nobody_ran() { " (no thread ran)" } else { "" },
+            if ledger.no_thread_ran() { " (no thread ran)" } else { "" },
             ByteSize(self.size_bytes).in_words(),
             self.output,
             ledger.lost_records,
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_ran_only_where_threads_were_watched() {
+    fn no_thread_ran_only_where_threads_were_watched() {
         let line = |watched_threads, ran_threads| {
             summary(Ledger { watched_threads, ran_threads, ..Ledger::default() }).to_string()
         };

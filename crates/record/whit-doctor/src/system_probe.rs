@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn samples_are_told_from_other_records() {
+    fn samples_differ_from_other_records() {
         let record = |kind: u32, size: u16| {
             let mut bytes = kind.to_ne_bytes().to_vec();
             bytes.extend([0, 0]);

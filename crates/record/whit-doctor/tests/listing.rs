@@ -230,7 +230,7 @@ fn events_that_never_run_or_stay_at_zero_do_not_count() {
 
 /// PMUs outside the cores refuse exclusions that they lack.
 #[test]
-fn guests_are_counted_where_they_cannot_be_told_apart() {
+fn guests_are_counted_where_they_cannot_be_distinguished() {
     let mut bench = bench(ROOT, |attr, _| match attr.has(AttrFlags::EXCLUDE_GUEST) {
         true => Err(Errno::INVAL),
         false => Ok(RUNS),

@@ -221,7 +221,7 @@ pub trait RecordDecoder: fmt::Debug + Send {
     fn ring_time(&self) -> TimestampNs;
 
     /// Time of the last record beside the ring, where any can be.
-    fn last_beside(&self) -> Option<TimestampNs>;
+    fn last_outside(&self) -> Option<TimestampNs>;
 }
 
 /// How waits are recorded.

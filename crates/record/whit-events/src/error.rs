@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_caret_stands_under_the_character_in_its_line() {
+    fn the_caret_is_under_the_character_in_its_line() {
         let shown = Excerpt::new("one\ntwo,three", 8).to_string();
         assert_eq!(shown, "  two,three\n      ^");
     }

@@ -149,7 +149,7 @@ fn problems_are_bounded() {
 
 /// The machine's `identifier` decides which events of a device apply.
 #[test]
-fn devices_are_told_by_their_identifier() {
+fn devices_are_known_by_their_identifier() {
     let machine = |identifier: &str| {
         table(&[
             ("arm_cmn_0/type", "30\n"),

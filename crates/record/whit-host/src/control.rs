@@ -315,7 +315,7 @@ mod tests {
         let spec = ControlSpec::Fifos { control: file.path().into(), ack: None };
         let error = ControlChannel::open(&spec).unwrap_err();
         assert!(error.to_string().contains(&file.path().display().to_string()), "{error}");
-        let nobody = ControlSpec::Descriptors { control: 1 << 30, ack: None };
-        assert!(ControlChannel::open(&nobody).unwrap_err().to_string().contains("fd:"));
+        let closed = ControlSpec::Descriptors { control: 1 << 30, ack: None };
+        assert!(ControlChannel::open(&closed).unwrap_err().to_string().contains("fd:"));
     }
 }

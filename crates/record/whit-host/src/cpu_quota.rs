@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_tell_where_the_hierarchy_has_no_controller_for_cpu_time() {
+    fn processes_are_asked_where_the_hierarchy_has_no_controller_for_cpu_time() {
         assert_eq!(cgroups(true, &["free"]), Some(0.5));
         assert_eq!(cgroups(true, &["a", "free"]), Some(2.0));
     }

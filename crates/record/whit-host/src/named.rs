@@ -61,7 +61,7 @@ pub enum NameNote {
         paths: Vec<OutsideText>,
     },
     /// No thread has it yet.
-    NobodyYet {
+    NoneYet {
         /// The name as the kernel keeps it.
         name: OutsideText,
         /// Names that threads have.
@@ -271,7 +271,7 @@ fn unknown_comms(comms: &[OutsideText], roots: &Roots) -> Result<Vec<NameNote>, 
         }
     }
     let unknown = comms.iter().filter(|name| !running.contains(name.exact()));
-    let note = |name: &OutsideText| NameNote::NobodyYet {
+    let note = |name: &OutsideText| NameNote::NoneYet {
         name: name.clone(),
         near: near(name.exact(), running.iter().map(String::as_str)),
     };
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn several_cgroups_and_names_that_nobody_has_are_said() {
+    fn several_cgroups_and_unknown_names_are_said() {
         let (_dir, roots) = machine();
         let mut names = cgroups(&["nginx.service"]);
         names.comms = ["nginx", "nginy", "a-name-of-twenty-one"].map(str::to_owned).to_vec();
@@ -398,8 +398,8 @@ mod tests {
         assert_eq!(comms, ["a-name-of-twent", "nginx", "nginy"]);
         let [
             NameNote::Several { paths, .. },
-            NameNote::NobodyYet { .. },
-            NameNote::NobodyYet { near, .. },
+            NameNote::NoneYet { .. },
+            NameNote::NoneYet { near, .. },
         ] = &notes[..]
         else {
             panic!("{notes:?}")

@@ -265,14 +265,15 @@ mod tests {
     #[test]
     fn threads_that_have_ended_are_left_out_and_reported() {
         let attr = clock(SoftwareEvent::TaskClock.config());
-        let nobody = Tid(i32::MAX);
+        let missing = Tid(i32::MAX);
         let own = Tid(whit_sys::system::thread_id());
-        let targets = [Tasks::Own, Tasks::Thread(nobody), Tasks::Thread(own)];
+        let targets = [Tasks::Own, Tasks::Thread(missing), Tasks::Thread(own)];
         let targets = targets.map(|tasks| (target(tasks), None));
-        let mut told = Vec::new();
-        let open = open_everywhere(&attr, targets, &Roots::default(), &mut |gone| told.push(gone));
+        let mut reported = Vec::new();
+        let open =
+            open_everywhere(&attr, targets, &Roots::default(), &mut |gone| reported.push(gone));
         let open: Vec<_> = open.unwrap().iter().map(Option::is_some).collect();
-        assert_eq!((open, told), (vec![true, false, true], vec![Gone::Thread(nobody)]));
+        assert_eq!((open, reported), (vec![true, false, true], vec![Gone::Thread(missing)]));
     }
 
     #[test]

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_environment_goes_before_the_configuration_and_that_before_home() {
+    fn the_environment_precedes_the_configuration_and_that_home() {
         let dir = tempfile::tempdir().unwrap();
         let home = Some(dir.path().to_owned());
         let plain = CacheEnvironment {

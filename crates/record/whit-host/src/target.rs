@@ -179,7 +179,7 @@ impl Plan {
 
 /// The other CPUs, if only some of a machine's are recorded: their sideband is recorded, too. A thread on a
 /// recorded CPU may have got its name and mapped its files on any of them.
-pub fn beside(target: &Target, roots: &Roots) -> Vec<CpuId> {
+pub fn outside(target: &Target, roots: &Roots) -> Vec<CpuId> {
     let Some(recorded) = target.cpus() else { return Vec::new() };
     // That these are online was read before.
     let online = cpus::online(roots).unwrap_or_default();
@@ -302,10 +302,10 @@ mod tests {
         assert_eq!((plan.cpus, plan.threads), (on(&[2, 5]), ThreadScope::All));
         let (_dir, roots) = machine();
         assert_eq!(
-            beside(&Target::SystemWide(Some([2, 5].map(CpuId).to_vec())), &roots),
+            outside(&Target::SystemWide(Some([2, 5].map(CpuId).to_vec())), &roots),
             [0, 1].map(CpuId)
         );
-        assert!(beside(&Target::SystemWide(None), &roots).is_empty());
+        assert!(outside(&Target::SystemWide(None), &roots).is_empty());
         let error = resolve(Target::SystemWide(Some([2, 3].map(CpuId).to_vec()))).unwrap_err();
         assert!(matches!(error, HostError::CpusNotOnline { wanted, .. } if wanted == "3"));
         assert!(resolve(Target::SystemWide(Some(vec![]))).is_err());

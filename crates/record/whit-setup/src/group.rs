@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_numbers_are_told_apart_and_options_are_neither() {
+    fn names_and_numbers_differ_and_options_are_neither() {
         assert_eq!(Group::parse("perf_users").unwrap(), Group::Name("perf_users".into()));
         assert_eq!(Group::parse("4711").unwrap(), Group::Id(4711));
         for bad in ["", "-f", "--root=/x", "a b", "Perf", "a\n", "1a", "a;b", &"a".repeat(33)] {

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn user_namespaces_are_told_by_their_map() {
+    fn user_namespaces_are_known_by_their_map() {
         assert!(!read("40\n", INITIAL).unwrap().user_namespace);
         assert!(read("40\n", "0 1000 1\n").unwrap().user_namespace);
     }

@@ -87,10 +87,10 @@ fn print_brief(given: &Given<'_>, budget: usize) -> Result<()> {
 fn load(given: &Given<'_>, recording: &Recording) -> Result<(Profile, Option<Switches>)> {
     let mut options = given.load.options(recording)?;
     options.blocks = true;
-    options.facets.cgroup = whit_profile::tells_cgroups(recording);
+    options.facets.cgroup = whit_profile::has_cgroups(recording);
     let progress = LoadProgress::new("reading", given.quiet);
     let update = |done, total| progress.update(done, total);
-    let loaded = if switches::may_tell(recording) && !given.load.chooses_cpus() {
+    let loaded = if switches::may_show(recording) && !given.load.chooses_cpus() {
         let wanted =
             SwitchOptions { max_worst: MAX_WAITS, locks: true, ..SwitchOptions::default() };
         switches::load(recording, &options, wanted, &update)

@@ -72,7 +72,7 @@ impl LatencyArgs {
 /// # Errors
 /// No switches, no times, or no cgroups where these are the sets.
 pub(crate) fn needs_parallelism(recording: &Recording, of: ParallelismOf) -> Result<()> {
-    if !switches::may_tell(recording) {
+    if !switches::may_show(recording) {
         return Err(no_switches(recording));
     }
     let has_times = |event: &whit_perfdata::feature::EventDesc| {

@@ -100,7 +100,7 @@ pub(crate) fn add_names(
 ) -> Result<u64> {
     let collector = NamesCollector::new(options);
     let quiet = |_: u64, _: u64| ();
-    if switches::may_tell(recording) {
+    if switches::may_show(recording) {
         let wanted = SwitchOptions { locks: true, ..SwitchOptions::default() };
         switches::load(recording, collector.options(), wanted, &quiet)?;
     }

@@ -73,7 +73,7 @@ pub fn load(recording: &Recording, options: &mut LoadOptions, is_alone: bool) {
     if options.facets.time_quantum_ns.is_none() {
         options.singles = Some(SinglesWanted::Few);
     }
-    options.facets.cgroup |= is_alone && whit_profile::tells_cgroups(recording);
+    options.facets.cgroup |= is_alone && whit_profile::has_cgroups(recording);
 }
 
 /// Loads a recording with its code, and with its context switches where they are wanted and it has any.
@@ -83,12 +83,12 @@ pub fn load_parts(
     wants_switches: bool,
     update: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<Loaded, LoadError> {
-    if wants_switches && switches::may_tell(recording) {
+    if wants_switches && switches::may_show(recording) {
         let wanted =
             SwitchOptions { max_worst: 0, max_spans: MAX_SPANS, ..SwitchOptions::default() };
         let loaded = switches::load_with_code(recording, options, wanted, update);
         return loaded.map(|(profile, switches, code)| {
-            let has_switches = switches.sources.tells_switches();
+            let has_switches = switches.sources.has_switches();
             Loaded { profile, switches: has_switches.then_some(switches), code: Some(code) }
         });
     }

@@ -215,7 +215,7 @@ impl ReportArgs {
         without_match::warn(&mut profile, &hists.filters);
         let only = if let [recording] = &recordings[..] { Some(recording) } else { None };
         let load = only.map(|recording| self.load_options(recording, &hists)).transpose()?;
-        let may_have_waits = only.is_some_and(switches::may_tell) && !self.load.chooses_cpus();
+        let may_have_waits = only.is_some_and(switches::may_show) && !self.load.chooses_cpus();
         let text = self.stdio_options(hists);
         Ok(FirstView { recordings, load, profile, switches: None, may_have_waits, text })
     }

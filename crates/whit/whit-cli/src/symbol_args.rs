@@ -78,7 +78,7 @@ pub struct SymbolArgs {
 
 /// Refuses a recording whose samples have no cgroups.
 pub(crate) fn needs_cgroups(recording: &Recording, option: &str) -> Result<()> {
-    if !whit_profile::tells_cgroups(recording) {
+    if !whit_profile::has_cgroups(recording) {
         bail!(
             "{option} needs the cgroups of samples, and {} has none: record again with --all-cgroups",
             recording.path.display()

@@ -146,7 +146,7 @@ pub(crate) fn chain_order(list: Option<&str>) -> Result<Option<ChainOrder>> {
 
 /// Refuses a recording without context switches.
 pub fn needs_switches(profile: &Profile, switches: &Switches) -> Result<()> {
-    if !switches.sources.tells_switches() {
+    if !switches.sources.has_switches() {
         bail!(
             "{} has no context switches: record with --engine=bpf --wakeups (or, without BPF, with \
              --switch-events -g -e cpu-clock,software/period=1,name=cs,config=0x3/Duk)",

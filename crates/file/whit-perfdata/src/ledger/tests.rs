@@ -321,18 +321,18 @@ fn sums_and_shares_are_those_of_the_fields() {
     assert_eq!((ledger.compression_ratio(), Ledger::default().compression_ratio()), (2.5, 1.0));
     assert_eq!((ledger.pmi.average_ns(), PmiLedger::default().average_ns()), (30, 0));
     let ran = Ledger { ran_threads: 1, ..ledger.clone() };
-    let nobody_ran = [&ledger, &ran, &Ledger::default()].map(Ledger::nobody_ran);
-    assert_eq!(nobody_ran, [true, false, false]);
+    let no_thread_ran = [&ledger, &ran, &Ledger::default()].map(Ledger::no_thread_ran);
+    assert_eq!(no_thread_ran, [true, false, false]);
 }
 
 #[test]
 fn threads_that_never_ran_are_reported_with_the_way_to_see_more() {
-    let text = nobody_ran_text(1, "17", true);
+    let text = no_thread_ran_text(1, "17", true);
     assert_eq!(
         text,
         "the thread that was recorded never ran meanwhile: it waited all the time (whit switches shows where)"
     );
-    let text = nobody_ran_text(3, "17", false);
+    let text = no_thread_ran_text(3, "17", false);
     let begin = "none of the 3 threads that were recorded ran meanwhile: they waited all the time (gdb -p 17 ";
     assert!(text.starts_with(begin) && text.contains("whit record --engine=bpf"), "{text}");
 }

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_goes_on_behind_its_last_call() {
+    fn a_chain_continues_after_its_last_call() {
         let calls: Vec<_> = [0x1010, 0x2010, 0x3010, 0x4010].map(call).to_vec();
         assert_eq!(join(&frames(&[0x1010, 0x2010]), &calls), Some(2));
         assert_eq!(join(&frames(&[0x1010, 0x2010, 0x3010, 0x4010]), &calls), Some(4));

@@ -101,10 +101,10 @@ impl LeafSums {
         options: &LoadOptions,
     ) -> Option<LeafSums> {
         let needed = SampleType::IP | SampleType::TID | SampleType::TIME;
-        let tells =
+        let has_leaf =
             |event: &EventDesc| event.attr.sample_type.contains(needed) && !defers(&event.attr);
         let suffices = wants_sums_alone(options)
-            && recording.events.iter().all(tells)
+            && recording.events.iter().all(has_leaf)
             && !records_switches_and_clocks(recording);
         let of_event = |(number, event): (usize, &EventDesc)| LeafEvent {
             head: events.layout(number).and_then(|layout| HeadLayout::new(layout.sample_type)),

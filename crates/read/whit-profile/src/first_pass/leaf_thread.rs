@@ -10,7 +10,7 @@ pub(crate) enum LeafCounter {
     /// In the thread that reads.
     Here(Box<LeafSums>, Arc<EventTable>),
     /// In one of its own.
-    Beside(Arc<HandOver>, JoinHandle<LeafSums>),
+    OnThread(Arc<HandOver>, JoinHandle<LeafSums>),
 }
 
 /// One block on its way from the reading thread to the adding one: those of compressed records may have some MiB.
@@ -39,7 +39,7 @@ impl LeafCounter {
             let thread = Builder::new().name("whit-leaves".into());
             // Where no thread can be started, the calling one adds.
             if let Ok(thread) = thread.spawn(move || taken.add_all(own, &known)) {
-                return LeafCounter::Beside(blocks, thread);
+                return LeafCounter::OnThread(blocks, thread);
             }
         }
         LeafCounter::Here(Box::new(sums), events.clone())
@@ -52,7 +52,7 @@ impl LeafCounter {
                 sums.see_block(events, &block);
                 block
             }
-            LeafCounter::Beside(blocks, _) => blocks.give(block),
+            LeafCounter::OnThread(blocks, _) => blocks.give(block),
         }
     }
 
@@ -60,7 +60,7 @@ impl LeafCounter {
     pub(crate) fn finish(self) -> Option<LeafSums> {
         match self {
             LeafCounter::Here(sums, _) => Some(*sums),
-            LeafCounter::Beside(blocks, thread) => {
+            LeafCounter::OnThread(blocks, thread) => {
                 drop(End(&blocks));
                 thread.join().ok()
             }
@@ -127,7 +127,7 @@ mod tests {
             assert!(taken.take().is_none(), "adding fails");
             unreachable!()
         });
-        let mut counter = LeafCounter::Beside(blocks, thread);
+        let mut counter = LeafCounter::OnThread(blocks, thread);
         (0..3).for_each(|_| assert!(counter.add(vec![0; 8]).is_empty()));
         assert!(counter.finish().is_none());
     }

@@ -122,9 +122,9 @@ impl<'e> RingLosses<'e> {
                 if let Some(time) = stated_time(self.events, record)
                     && time > START
                 {
-                    let tells = [record_type::SAMPLE, SWITCH, SWITCH_CPU_WIDE];
+                    let kinds = [record_type::SAMPLE, SWITCH, SWITCH_CPU_WIDE];
                     let ring = self.ring(record);
-                    self.note(ring, time, tells.contains(&record.header.kind));
+                    self.note(ring, time, kinds.contains(&record.header.kind));
                     if !self.overwritten.is_empty() {
                         self.note_beginning(record, ring, time);
                     }
@@ -443,7 +443,7 @@ mod tests {
 
     /// However long ago the ring was full, and however many rounds others were read in meanwhile.
     #[test]
-    fn rings_without_a_cpu_are_told_apart_by_their_events() {
+    fn rings_without_a_cpu_are_distinguished_by_their_events() {
         let mut bytes = Bytes::new(false);
         bytes.sample_of(100, 0, 1);
         for time in [200, 300, 400] {

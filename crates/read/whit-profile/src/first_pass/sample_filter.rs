@@ -8,7 +8,7 @@ use whit_perfdata::sample::Sample;
 use whit_types::{CgroupPath, CpuId, TimestampNs};
 
 /// True where samples of any event were recorded with their cgroups.
-pub fn tells_cgroups(recording: &Recording) -> bool {
+pub fn has_cgroups(recording: &Recording) -> bool {
     recording.events.iter().any(|event| event.attr.sample_type.contains(SampleType::CGROUP))
 }
 

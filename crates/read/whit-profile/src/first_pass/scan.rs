@@ -546,7 +546,7 @@ fn to_change(side_band: SideBand<'_>, record: RawRecord<'_>, copies_maps: bool) 
         }
         SideBand::Fork(task) => Change::Fork { task, copies_maps },
         SideBand::Cgroup { id, path } => Change::Cgroup { number: id, path: path.into() },
-        SideBand::Function(told) => Change::Function(Box::new(told.function())),
+        SideBand::Function(function) => Change::Function(Box::new(function.function())),
         SideBand::Ksymbol { start, len_bytes, flags, name, .. } if flags & 1 == 0 => {
             Change::KernelSymbol { start, len_bytes, name: name.into() }
         }

@@ -353,7 +353,7 @@ mod tests {
     use whit_types::OpenFailure;
 
     #[test]
-    fn names_tell_the_kind() {
+    fn names_show_the_kind() {
         let kind = |path: &str| classify_user(path, Pid(7));
         assert_eq!(kind("/usr/bin/true"), RecordedKind::File);
         assert_eq!(kind("//anon"), RecordedKind::Anonymous(Pid(7)));

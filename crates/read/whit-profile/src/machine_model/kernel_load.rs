@@ -36,7 +36,7 @@ impl KernelLoad {
     /// Runs `work` in `threads` threads, this one among them. Gives the result of this one, and the
     /// results of the others that took part. `work` returns when all work is done. One of the
     /// threads begins only when the kernel's symbols are loaded.
-    pub(crate) fn run_beside<T: Send>(
+    pub(crate) fn run_during<T: Send>(
         &self,
         threads: usize,
         work: impl Fn() -> T + Sync,
@@ -114,7 +114,7 @@ mod tests {
             let load = KernelLoad::start_with(move || _ = load_ends.recv());
             // Loading goes on all the time: the work ends without the one that holds back.
             let next = AtomicUsize::new(0);
-            let (own, others) = load.run_beside(threads, || count_to(1000, &next));
+            let (own, others) = load.run_during(threads, || count_to(1000, &next));
             let others: Vec<usize> = others.into_iter().map(Result::unwrap).collect();
             assert_eq!(own + others.iter().sum::<usize>(), 1000);
             assert_eq!(others.len(), threads.saturating_sub(2));
@@ -122,7 +122,7 @@ mod tests {
             end_load.send(()).unwrap();
             assert!(load.wait(&AtomicBool::new(false)));
             let all_here = std::sync::Barrier::new(threads);
-            let (_, others) = load.run_beside(threads, || all_here.wait());
+            let (_, others) = load.run_during(threads, || all_here.wait());
             assert_eq!(others.len(), threads - 1);
         }
     }
@@ -133,7 +133,7 @@ mod tests {
         let load = KernelLoad::start_with(move || _ = load_ends.recv());
         let both_here = std::sync::Barrier::new(2);
         let own = std::thread::current().id();
-        let (_, others) = load.run_beside(2, || {
+        let (_, others) = load.run_during(2, || {
             if std::thread::current().id() == own {
                 end_load.send(()).unwrap();
             }
@@ -148,12 +148,12 @@ mod tests {
         assert!(load.wait(&AtomicBool::new(false)));
         let (end_load, load_ends) = channel::<()>();
         let load = KernelLoad::start_with(move || _ = load_ends.recv());
-        let run = std::panic::AssertUnwindSafe(|| load.run_beside(2, || panic!("work fails")));
+        let run = std::panic::AssertUnwindSafe(|| load.run_during(2, || panic!("work fails")));
         assert!(std::panic::catch_unwind(run).is_err());
         drop(end_load);
         let own = std::thread::current().id();
         let (_, others) =
-            KernelLoad::default().run_beside(3, || assert_eq!(std::thread::current().id(), own));
+            KernelLoad::default().run_during(3, || assert_eq!(std::thread::current().id(), own));
         assert!(others.iter().all(Result::is_err));
     }
 }

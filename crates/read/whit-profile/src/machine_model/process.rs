@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn replaced_code_is_told_apart_by_time() {
+    fn replaced_code_is_distinguished_by_time() {
         let mut m = ProcessModel::default();
         m.map(Pid(1), mapping(0x1000, 5), TimestampNs(1));
         m.map(Pid(1), mapping(0x1000, 6), TimestampNs(10));

@@ -8,7 +8,7 @@ use crate::machine_model::dso_table::{DsoTable, MappedCode, RecordedDso, Recorde
 use crate::machine_model::process::ProcessModel;
 use rustc_hash::FxHashMap;
 use whit_perfdata::feature::Features;
-use whit_perfdata::interpreted::ToldFunctions;
+use whit_perfdata::interpreted::FunctionNames;
 use whit_types::{Avma, BuildId, Pid, Tid, TimestampNs};
 
 /// The processes, binaries and cgroups that the sideband describes.
@@ -33,11 +33,11 @@ pub(crate) fn replay(changes: Vec<TimedChange>, features: &Features, wants_data:
     replayed.dsos = DsoTable::new(features.mapped_files());
     // No record names the idle task.
     replayed.model.comm(Pid(0), Tid(0), b"swapper", false, TimestampNs(0));
-    let mut told = ToldFunctions::default();
+    let mut names = FunctionNames::default();
     for TimedChange { time, change } in changes {
         let Replayed { model, data, dsos, cgroups } = &mut replayed;
         if let Change::Function(function) = change {
-            told.add(*function);
+            names.add(*function);
             continue;
         }
         if let Change::Cgroup { number, path } = &change {
@@ -48,7 +48,7 @@ pub(crate) fn replay(changes: Vec<TimedChange>, features: &Features, wants_data:
         }
         apply(model, dsos, time, change);
     }
-    replayed.dsos.take_interpreted(told.into_functions());
+    replayed.dsos.take_interpreted(names.into_functions());
     replayed.dsos.join_regions();
     replayed.dsos.apply_build_ids(&build_ids_by_path(features));
     replayed

@@ -153,7 +153,7 @@ fn each_sample_has_the_threads_of_its_time() {
 }
 
 #[test]
-fn the_first_record_of_a_cpu_tells_who_ran_there_before() {
+fn the_first_record_of_a_cpu_shows_the_thread_before() {
     let mut bytes = Bytes::new();
     bytes.sample(10, 0, 1);
     bytes.sample(12, 0, 1);

@@ -45,7 +45,7 @@ struct Occupant {
 enum State {
     /// Not before the next record, which has to be at least this late to count.
     Unsure(TimestampNs),
-    Nobody,
+    NoThread,
     Taken(Occupant),
 }
 
@@ -96,7 +96,7 @@ impl Occupancy {
         for (slot, occupant) in slots {
             match occupant.filter(|task| !task.is_idle()) {
                 Some(task) => self.occupy(*slot, task),
-                None => self.set(*slot, State::Nobody),
+                None => self.set(*slot, State::NoThread),
             }
         }
     }
@@ -123,9 +123,9 @@ impl Occupancy {
 
     /// A thread comes onto a CPU.
     pub(super) fn comes(&mut self, slot: Slot, task: Task, time: TimestampNs) {
-        if self.may_tell(slot, time) {
+        if self.may_show(slot, time) {
             match task.is_idle() {
-                true => self.set(slot, State::Nobody),
+                true => self.set(slot, State::NoThread),
                 false => self.occupy(slot, task),
             }
         }
@@ -133,8 +133,8 @@ impl Occupancy {
 
     /// The thread on a CPU leaves it.
     pub(super) fn leaves(&mut self, slot: Slot, time: TimestampNs) {
-        if self.may_tell(slot, time) {
-            self.set(slot, State::Nobody);
+        if self.may_show(slot, time) {
+            self.set(slot, State::NoThread);
         }
     }
 
@@ -156,8 +156,8 @@ impl Occupancy {
         match self.slots.get(&slot) {
             Some(State::Taken(known)) if known.tid == task.tid && known.group == group => {}
             // The thread has left already, so that the sample is only late.
-            Some(State::Nobody) => {}
-            _ if self.may_tell(slot, time) => self.occupy(slot, task),
+            Some(State::NoThread) => {}
+            _ if self.may_show(slot, time) => self.occupy(slot, task),
             _ => {}
         }
     }
@@ -186,7 +186,7 @@ impl Occupancy {
         if matches!(slot, Slot::Thread(_)) || self.slots.get(&slot).is_some_and(is_there) {
             self.leaves(slot, time);
         }
-        if let (Slot::Thread(_), Some(State::Nobody)) = (slot, self.slots.get(&slot)) {
+        if let (Slot::Thread(_), Some(State::NoThread)) = (slot, self.slots.get(&slot)) {
             self.slots.remove(&slot);
         }
     }
@@ -217,7 +217,7 @@ impl Occupancy {
     }
 
     /// Whether a record of a time tells the thread on a CPU from then on.
-    fn may_tell(&self, slot: Slot, time: TimestampNs) -> bool {
+    fn may_show(&self, slot: Slot, time: TimestampNs) -> bool {
         !matches!(self.slots.get(&slot), Some(State::Unsure(until)) if time < *until)
     }
 
@@ -237,12 +237,12 @@ impl Occupancy {
         match self.slots.insert(slot, state) {
             Some(State::Taken(before)) => self.uncount(slot, before),
             Some(State::Unsure(_)) => self.unsure -= 1,
-            Some(State::Nobody) | None => {}
+            Some(State::NoThread) | None => {}
         }
         match state {
             State::Taken(occupant) => self.count(slot, occupant),
             State::Unsure(_) => self.unsure += 1,
-            State::Nobody => {}
+            State::NoThread => {}
         }
     }
 

@@ -44,7 +44,7 @@ fn a_thread_is_in_the_cgroup_of_its_samples_or_of_its_process() {
 }
 
 #[test]
-fn after_a_loss_only_later_records_of_the_cpu_tell() {
+fn after_a_loss_only_later_records_of_the_cpu_count() {
     let mut all = occupancy(ParallelismOf::All);
     all.begin(&[(cpu(0), Some(task(1, 1))), (cpu(1), None)]);
     all.lose(Some(CpuId(1)), TimestampNs(200));

@@ -143,10 +143,10 @@ fn captured_on_s(
 }
 
 /// Why there is nothing in a recording of those who waited all the time.
-fn nobody_ran(recording: &Recording) -> Option<Warning> {
-    let ledger = recording.features.ledger().filter(Ledger::nobody_ran)?;
+fn no_thread_ran(recording: &Recording) -> Option<Warning> {
+    let ledger = recording.features.ledger().filter(Ledger::no_thread_ran)?;
     let has_stacks = ledger.blocked_at_begin > 0;
-    Some(Warning::NobodyRan { threads: ledger.watched_threads, has_stacks })
+    Some(Warning::NoThreadRan { threads: ledger.watched_threads, has_stacks })
 }
 
 fn warnings(
@@ -176,7 +176,7 @@ pub(crate) fn scan_warnings(recording: &Recording, prepared: &Prepared) -> Vec<W
     let mut warnings: Vec<_> = recording.warnings.iter().cloned().map(Warning::Recording).collect();
     warnings.extend(recording.features.dump_cause().map(Warning::DumpOf));
     warnings.extend(recording.features.let_go().map(Warning::LetGo));
-    warnings.extend(nobody_ran(recording));
+    warnings.extend(no_thread_ran(recording));
     warnings.extend(scan.warnings.iter().cloned());
     warnings.extend(scan.orphan_samples.left_out().map(Warning::OrphanSamples));
     warnings.extend(scan.unsplit_samples.left_out().map(Warning::UnsplitSamples));

@@ -197,7 +197,7 @@ pub(crate) fn name_places(
     };
     let mut named = vec![NamedCode::default(); places.len()];
     let workers = threads.min(tasks.len()).max(1);
-    let (own, others) = prepared.kernel_load.run_beside(workers, worker);
+    let (own, others) = prepared.kernel_load.run_during(workers, worker);
     // A namer that panicked leaves its places without names; they show as addresses.
     let others = others.into_iter().filter_map(Result::ok).flatten();
     for (index, name) in own.into_iter().chain(others) {

@@ -18,7 +18,7 @@ const FUTEX: &str = "__schedule <- schedule <- futex_do_wait <- __futex_wait <- 
 /// and glibc 2.36 gave for `bench/workloads/wait_classes.c`, with outer functions left out. All others are written by
 /// hand, with the names of functions that the programs have.
 #[test]
-fn futex_waits_are_told_apart_by_user_functions() {
+fn futex_waits_are_classified_by_user_functions() {
     for (wanted, user) in [
         (
             "lock",

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_tasks_are_told_apart_by_their_cpu() {
+    fn idle_tasks_are_distinguished_by_their_cpu() {
         let (mut totals, losses) = (ContentionTotals::default(), Losses::new(&[]));
         totals.begin(&at(10, 0, 0xa), key(0, 0xa));
         totals.begin(&at(11, 0, 0xa), key(0, 0xa));

@@ -133,7 +133,7 @@ mod tests {
     const TASK: Task = Task { pid: Pid(1), tid: Tid(1) };
 
     /// A thread that runs and waits in turn, with one sample in the middle of each run.
-    fn tell(sink: &mut impl Sink, lengths: &[u64]) -> Vec<(u64, u64)> {
+    fn run(sink: &mut impl Sink, lengths: &[u64]) -> Vec<(u64, u64)> {
         let (mut at, mut intervals) = (0, Vec::new());
         for (index, length) in lengths.iter().enumerate() {
             let (from, to) = (TimestampNs(at), TimestampNs(at + length));
@@ -185,7 +185,7 @@ mod tests {
             };
             let ranges = TimeRanges::new(spans.into_iter().map(range));
             let mut sums = Sums::default();
-            let all = tell(&mut Cut::new(Some(&ranges), &mut sums), &lengths);
+            let all = run(&mut Cut::new(Some(&ranges), &mut sums), &lengths);
             let last = all.last().map_or(0, |interval| interval.1);
             let covered = |range: TimeRange| last.min(range.to.0).saturating_sub(range.from.0);
             prop_assert_eq!(sums.ns, ranges.iter().map(covered).sum::<u64>());

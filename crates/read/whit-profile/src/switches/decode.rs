@@ -49,19 +49,19 @@ pub(super) struct Decoder<'a, K> {
     cgroups: CgroupTally,
     contentions: Vec<Contention>,
     /// Threads with samples or switches; `None` where the sideband has no others.
-    told: Option<FxHashSet<(Pid, Tid)>>,
+    stated: Option<FxHashSet<(Pid, Tid)>>,
 }
 
 impl<'a, K: StackKeeper<'a>> Decoder<'a, K> {
     pub(super) fn new(prepared: &'a Prepared, roles: &'a Roles, keeper: K) -> Self {
         let (cgroups, contentions) = (CgroupTally::default(), Vec::new());
-        Decoder { prepared, roles, keeper, cgroups, contentions, told: None }
+        Decoder { prepared, roles, keeper, cgroups, contentions, stated: None }
     }
 
     /// Keeps the threads that have samples or switches. A recording of threads by name has sideband of others.
-    pub(super) fn keeping_told(self, recording: &Recording) -> Self {
+    pub(super) fn keeping_stated(self, recording: &Recording) -> Self {
         let by_name = recording.features.ledger().is_some_and(|ledger| ledger.names_chosen > 0);
-        Decoder { told: by_name.then(FxHashSet::default), ..self }
+        Decoder { stated: by_name.then(FxHashSet::default), ..self }
     }
 
     pub(super) fn keeper(&self) -> &K {
@@ -77,9 +77,9 @@ impl<'a, K: StackKeeper<'a>> Decoder<'a, K> {
         }
     }
 
-    fn tell_of(&mut self, pid: Pid, tid: Tid) {
-        if let Some(told) = &mut self.told {
-            told.insert((pid, tid));
+    fn announce_switch(&mut self, pid: Pid, tid: Tid) {
+        if let Some(stated) = &mut self.stated {
+            stated.insert((pid, tid));
         }
     }
 
@@ -90,13 +90,13 @@ impl<'a, K: StackKeeper<'a>> Decoder<'a, K> {
         let source = Source::Record;
         Some(match SideBand::parse(record)? {
             SideBand::Switch { out: true, preempt, .. } => {
-                self.tell_of(pid, tid);
+                self.announce_switch(pid, tid);
                 let kind = if preempt { WaitKind::Preempt } else { WaitKind::Sync };
                 let event = SwitchEvent::Out { source, kind, state: None, stack: StackRef::NONE };
                 TimedSwitchEvent { event, ..by }
             }
             SideBand::Switch { out: false, .. } => {
-                self.tell_of(pid, tid);
+                self.announce_switch(pid, tid);
                 TimedSwitchEvent { event: SwitchEvent::In { source }, ..by }
             }
             SideBand::Fork(task) => {
@@ -121,7 +121,7 @@ impl<'a, K: StackKeeper<'a>> Decoder<'a, K> {
         let by = timed_event(time, parsed.sample.cpu, parsed.pid, parsed.tid);
         let role = self.roles.role(parsed.event);
         if !matches!(role, Role::Wake(_) | Role::Contention(_) | Role::None) {
-            self.tell_of(parsed.pid, parsed.tid);
+            self.announce_switch(parsed.pid, parsed.tid);
         }
         let stack = self.keeper.keep(&parsed, role, time);
         let raw = parsed.sample.raw.unwrap_or_default();
@@ -148,10 +148,10 @@ impl<'a, K: StackKeeper<'a>> Decoder<'a, K> {
                 out.push(TimedSwitchEvent { event, ..by });
             }
             Role::Switch(fields) => {
-                out.extend(fields.tell(raw, by, stack).into_iter().flatten());
+                out.extend(fields.read(raw, by, stack).into_iter().flatten());
             }
-            Role::Contention(fields) => self.contentions.extend(fields.tell(raw, by, stack)),
-            Role::Wake(fields) => out.extend(fields.tell(raw, by, stack)),
+            Role::Contention(fields) => self.contentions.extend(fields.read(raw, by, stack)),
+            Role::Wake(fields) => out.extend(fields.read(raw, by, stack)),
             Role::None => {}
         }
     }
@@ -222,6 +222,6 @@ impl<'a> ordered_pool::Worker for Decoder<'a, TreeStacks<'a>> {
 
     fn end(self) -> Self::Rest {
         let (sums, stops) = self.keeper.sums.finish();
-        (sums, stops, ThreadFacts { cgroups: self.cgroups, told: self.told })
+        (sums, stops, ThreadFacts { cgroups: self.cgroups, stated: self.stated })
     }
 }

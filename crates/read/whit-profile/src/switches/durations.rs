@@ -111,8 +111,8 @@ mod tests {
             sorted.sort_unstable();
             let rank = (all.len() as u64 * percent).div_ceil(100).max(1);
             let exact = sorted[rank as usize - 1];
-            let told = lengths.percentile_ns(percent);
-            prop_assert!(exact <= told && told - exact <= exact / 64, "{} for {}", told, exact);
+            let stated = lengths.percentile_ns(percent);
+            prop_assert!(exact <= stated && stated - exact <= exact / 64, "{} for {}", stated, exact);
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::in_order::ordered_pool::{self, in_turn};
 use crate::options::LoadOptions;
 use crate::progress::Progress;
 use crate::second_pass::sample_sums::{ParsedSample, SampleSums, Unparsed};
-use crate::stack_table::{NewNode, NodeTold, StackTable};
+use crate::stack_table::{NewNode, NodeAnnouncer, StackTable};
 use rustc_hash::FxHashMap;
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::RawRecord;
@@ -114,7 +114,7 @@ struct Job {
 struct Worker<'a> {
     number: usize,
     decoder: Decoder<'a, Nodes<'a>>,
-    told: NodeTold<'a>,
+    announcer: NodeAnnouncer<'a>,
 }
 
 impl ordered_pool::Worker for Worker<'_> {
@@ -126,7 +126,7 @@ impl ordered_pool::Worker for Worker<'_> {
         for record in job.records.iter() {
             self.decoder.decode(&record, &mut job.events);
         }
-        self.told.tell(self.decoder.keeper().sums.sums(), &mut job.new_nodes);
+        self.announcer.announce(self.decoder.keeper().sums.sums(), &mut job.new_nodes);
         job.worker = self.number;
         job.records.clear();
     }
@@ -225,11 +225,11 @@ impl Sink for Rows<'_> {
             return;
         }
         if let Some(last) = self.runs.get_mut(&task) {
-            let goes_on = last.start.0.saturating_add(last.duration_ns) == run.from.0
+            let continues = last.start.0.saturating_add(last.duration_ns) == run.from.0
                 && last.cpu == run.cpu
                 && last.trust == run.trust;
             // A long run is given out in parts.
-            if goes_on {
+            if continues {
                 last.duration_ns = run.to.since(last.start);
                 last.is_open |= run.is_open;
                 return;
@@ -270,10 +270,10 @@ impl IntervalStream<'_> {
         let progress = Progress::new(0, &|_, _| ());
         let counts = &prepared.scan.counts;
         let switch_records = counts.of(SWITCH) + counts.of(SWITCH_CPU_WIDE);
-        let ins_are_told = roles.sources(recording, switch_records).records;
+        let has_switch_ins = roles.sources(recording, switch_records).records;
         let spans = RecordedSpans::new(recording.features.recorded_spans());
         let cpus = self.recorded_cpus.clone();
-        let mut intervals = Intervals::new(self.losses, cpus, ins_are_told, spans);
+        let mut intervals = Intervals::new(self.losses, cpus, has_switch_ins, spans);
         let takes = BlockTimes::NoteSwitches;
         let workers = options.threads.max(1);
         let mut records = OrderedSamples::new(prepared, takes, workers, &progress);
@@ -285,7 +285,7 @@ impl IntervalStream<'_> {
             Worker {
                 number,
                 decoder: Decoder::new(prepared, roles, nodes),
-                told: NodeTold::new(prepared, table),
+                announcer: NodeAnnouncer::new(prepared, table),
             }
         };
         let fill = |job: &mut Job| {
@@ -293,9 +293,9 @@ impl IntervalStream<'_> {
             Ok(!job.records.is_empty())
         };
         let mut hand_out = |rows: &mut Vec<IntervalRow>| {
-            let goes_on = take(rows);
+            let continues = take(rows);
             rows.clear();
-            if goes_on { Ok(()) } else { Err(stopped()) }
+            if continues { Ok(()) } else { Err(stopped()) }
         };
         let take_job = |job: &mut Job| {
             table.adopt(&mut rows.numbers[job.worker], &mut job.new_nodes);

@@ -18,7 +18,7 @@ enum Occupant {
     /// This one, or the idle task.
     Thread(Tid),
     /// The last thread there has left.
-    Nobody,
+    NoThread,
 }
 
 /// The state of one CPU.
@@ -35,7 +35,7 @@ struct Cpu {
 pub(crate) struct Intervals<'l> {
     losses: &'l Losses,
     recorded_cpus: RecordedCpus,
-    ins_are_told: bool,
+    has_switch_ins: bool,
     spans: RecordedSpans,
     threads: FxHashMap<Tid, Thread>,
     /// When threads were made that have no record of recorded time yet.
@@ -73,13 +73,13 @@ impl<'l> Intervals<'l> {
     pub(crate) fn new(
         losses: &'l Losses,
         cpus: RecordedCpus,
-        ins_are_told: bool,
+        has_switch_ins: bool,
         spans: RecordedSpans,
     ) -> Intervals<'l> {
         Intervals {
             losses,
             recorded_cpus: cpus,
-            ins_are_told,
+            has_switch_ins,
             spans,
             threads: FxHashMap::default(),
             born_outside: FxHashMap::default(),
@@ -221,7 +221,7 @@ impl<'l> Intervals<'l> {
                 let cpu = self.cpus.entry(cpu).or_default();
                 cpu.current[source as usize] = None;
                 if cpu.occupant == Occupant::Thread(tid) {
-                    cpu.occupant = Occupant::Nobody;
+                    cpu.occupant = Occupant::NoThread;
                 }
             }
             _ => {}
@@ -237,7 +237,7 @@ impl<'l> Intervals<'l> {
     ) {
         let task = Task { pid: timed_event.pid, tid };
         // One thread at most has been on a CPU since recording began.
-        let since = self.spans.begin().filter(|_| self.ins_are_told && cpu_was_unseen);
+        let since = self.spans.begin().filter(|_| self.has_switch_ins && cpu_was_unseen);
         let born = &mut self.born_outside;
         let thread = self.threads.entry(tid);
         let thread = thread.or_insert_with(|| Thread::new(task, born.remove(&tid), since));

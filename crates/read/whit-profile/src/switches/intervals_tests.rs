@@ -69,31 +69,31 @@ fn wake(wakee: i32, is_new: bool) -> SwitchEvent {
     SwitchEvent::Wake(Wake { wakee: Tid(wakee), stack, from_interrupt: !is_new, is_new })
 }
 
-fn tell(losses: &[RingLoss], timed_events: &[TimedSwitchEvent]) -> (Kept, Inconsistencies) {
-    tell_with(losses, timed_events, false)
+fn intervals_of(losses: &[RingLoss], timed_events: &[TimedSwitchEvent]) -> (Kept, Inconsistencies) {
+    switch_with(losses, timed_events, false)
 }
 
-fn tell_with(
+fn switch_with(
     losses: &[RingLoss],
     timed_events: &[TimedSwitchEvent],
-    ins_are_told: bool,
+    has_switch_ins: bool,
 ) -> (Kept, Inconsistencies) {
-    let (kept, inconsistencies, _) = tell_in(losses, timed_events, ins_are_told, None);
+    let (kept, inconsistencies, _) = switch_in(losses, timed_events, has_switch_ins, None);
     (kept, inconsistencies)
 }
 
 /// With the spans that the recorder states.
-fn tell_in(
+fn switch_in(
     losses: &[RingLoss],
     timed_events: &[TimedSwitchEvent],
-    ins_are_told: bool,
+    has_switch_ins: bool,
     spans: Option<&[(u64, u64)]>,
 ) -> (Kept, Inconsistencies, RecordedTotals) {
     let losses = Losses::new(losses);
     let span =
         |&(from, to): &(u64, u64)| RecordedSpan { from: TimestampNs(from), to: TimestampNs(to) };
     let spans = RecordedSpans::new(spans.map(|spans| spans.iter().map(span).collect()));
-    let mut intervals = Intervals::new(&losses, RecordedCpus::Any, ins_are_told, spans);
+    let mut intervals = Intervals::new(&losses, RecordedCpus::Any, has_switch_ins, spans);
     let mut kept = Kept::default();
     timed_events.iter().for_each(|timed_event| intervals.take(timed_event, &mut kept));
     let (inconsistencies, totals) = intervals.finish(&mut kept);
@@ -107,7 +107,7 @@ fn ended(time: u64, trust: Trust) -> WaitEnd {
 #[test]
 fn a_switch_has_stack_kind_waker_and_end() {
     let wake = Wake { wakee: Tid(7), stack: stack(5), from_interrupt: false, is_new: false };
-    let (kept, inconsistencies) = tell(
+    let (kept, inconsistencies) = intervals_of(
         &[],
         &[
             said(10, 1, 7, SwitchEvent::In { source: RECORD }),
@@ -147,14 +147,14 @@ fn a_switch_has_stack_kind_waker_and_end() {
 }
 
 #[test]
-fn two_sources_tell_of_one_switch() {
+fn two_sources_have_one_switch() {
     let traced = SwitchEvent::Out {
         source: TRACE,
         kind: WaitKind::Sync,
         state: Some(TaskState(2)),
         stack: StackRef::NONE,
     };
-    let (kept, inconsistencies) = tell(
+    let (kept, inconsistencies) = intervals_of(
         &[],
         &[
             said(10, 0, 7, SwitchEvent::Sample(stack(1))),
@@ -180,7 +180,7 @@ fn two_sources_tell_of_one_switch() {
 
 #[test]
 fn gaps_are_reported_and_not_filled_in() {
-    let (kept, inconsistencies) = tell(
+    let (kept, inconsistencies) = intervals_of(
         &[],
         &[
             said(10, 0, 7, out(RECORD, WaitKind::Sync)),
@@ -217,12 +217,12 @@ fn a_thread_that_runs_at_the_beginning_has_run_since() {
         let runs = kept.runs.iter().filter(|run| run.0 == tid);
         runs.map(|run| (run.2, run.3, run.6)).collect::<Vec<_>>()
     };
-    let (kept, _) = tell_with(&[], &timed_events, true);
+    let (kept, _) = switch_with(&[], &timed_events, true);
     assert_eq!(of(&kept, 6), [(5, 40, true)]);
     assert_eq!(of(&kept, 7), [(5, 20, true), (40, 40, true)]);
     // It was made later: its switch-in is missing.
     assert_eq!(of(&kept, 8), []);
-    let (kept, _) = tell_with(&[], &timed_events, false);
+    let (kept, _) = switch_with(&[], &timed_events, false);
     assert_eq!(of(&kept, 6), [(10, 40, true)]);
     assert_eq!(of(&kept, 7), [(40, 40, true)]);
 }
@@ -248,7 +248,7 @@ fn sideband_from_before_the_recording_is_nobodys_time_on_a_cpu() {
     ];
     let whole = Trust::Whole;
     for (spans, begin, end) in [(None, 1000, 1200), (Some(&[(990, 1150)][..]), 990, 1150)] {
-        let (kept, _, totals) = tell_in(&[], &timed_events, true, spans);
+        let (kept, _, totals) = switch_in(&[], &timed_events, true, spans);
         assert_eq!(runs_of(&kept, 6), [(begin, 1020, whole, true)]);
         // Made before recording began, it is a thread like any other.
         assert_eq!(runs_of(&kept, 8), [(begin, end, whole, true)]);
@@ -270,7 +270,7 @@ fn intervals_end_where_recording_pauses() {
         said(340, 1, 7, out(RECORD, WaitKind::Sync)),
     ];
     let (kept, inconsistencies, totals) =
-        tell_in(&[], &timed_events, true, Some(&[(100, 200), (300, 400)]));
+        switch_in(&[], &timed_events, true, Some(&[(100, 200), (300, 400)]));
     let whole = Trust::Whole;
     assert_eq!(runs_of(&kept, 6), [(110, 200, whole, true), (300, 320, whole, true)]);
     assert_eq!(runs_of(&kept, 7), [(100, 120, whole, true), (330, 340, whole, false)]);
@@ -282,8 +282,8 @@ fn intervals_end_where_recording_pauses() {
 }
 
 #[test]
-fn a_thread_whose_switch_out_is_missing_runs_until_it_was_last_seen() {
-    let (kept, inconsistencies) = tell(
+fn a_thread_without_a_switch_out_runs_until_it_was_last_seen() {
+    let (kept, inconsistencies) = intervals_of(
         &[],
         &[
             said(10, 0, 6, SwitchEvent::In { source: RECORD }),
@@ -311,7 +311,7 @@ fn a_thread_whose_switch_out_is_missing_runs_until_it_was_last_seen() {
 /// task.
 #[test]
 fn a_thread_without_a_number_ends_no_run_of_the_next() {
-    let (kept, inconsistencies) = tell(
+    let (kept, inconsistencies) = intervals_of(
         &[],
         &[
             said(1, 0, 8, SwitchEvent::In { source: TRACE }),
@@ -337,7 +337,7 @@ fn a_thread_without_a_number_ends_no_run_of_the_next() {
 #[test]
 fn the_last_switch_of_a_thread_is_no_wait() {
     let fork = SwitchEvent::Fork { pid: Pid(7), tid: Tid(7) };
-    let (kept, inconsistencies) = tell(
+    let (kept, inconsistencies) = intervals_of(
         &[],
         &[
             said(10, 0, 7, SwitchEvent::In { source: RECORD }),
@@ -364,7 +364,7 @@ fn the_last_switch_of_a_thread_is_no_wait() {
 /// ended.
 #[test]
 fn a_thread_without_a_number_is_not_taken_for_the_next() {
-    let (kept, inconsistencies) = tell(
+    let (kept, inconsistencies) = intervals_of(
         &[],
         &[
             said(10, 0, 7, SwitchEvent::In { source: TRACE }),
@@ -386,7 +386,7 @@ fn a_thread_without_a_number_is_not_taken_for_the_next() {
 
 #[test]
 fn threads_that_are_only_heard_of_do_not_count() {
-    let (kept, inconsistencies) = tell(
+    let (kept, inconsistencies) = intervals_of(
         &[],
         &[
             said(10, 0, 7, out(TRACE, WaitKind::Sync)),
@@ -406,7 +406,7 @@ fn threads_that_are_only_heard_of_do_not_count() {
 #[test]
 fn a_new_thread_waits_for_its_first_run() {
     for source in [RECORD, TRACE] {
-        let (kept, inconsistencies) = tell(
+        let (kept, inconsistencies) = intervals_of(
             &[],
             &[
                 said(5, 2, 7, SwitchEvent::In { source }),
@@ -435,10 +435,10 @@ fn a_new_thread_waits_for_its_first_run() {
 }
 
 #[test]
-fn a_first_run_whose_beginning_is_missing() {
+fn a_first_run_without_its_beginning() {
     let loss = LossWindow { from: TimestampNs(15), to: TimestampNs(16) };
     let losses = [RingLoss { cpu: Some(CpuId(3)), thread: None, window: loss, records: 0 }];
-    let (kept, inconsistencies) = tell(
+    let (kept, inconsistencies) = intervals_of(
         &losses,
         &[
             said(10, 1, 6, wake(7, true)),
@@ -495,7 +495,7 @@ fn samples_of_a_long_run_are_given_out_in_parts() {
     timed_events
         .extend((0..samples).map(|i| said(20 + i, 0, 7, SwitchEvent::Sample(stack(i as u32)))));
     timed_events.push(said(50_000, 0, 7, out(RECORD, WaitKind::Sync)));
-    let (kept, _) = tell(&[], &timed_events);
+    let (kept, _) = intervals_of(&[], &timed_events);
     let given: Vec<u32> = kept.runs.iter().flat_map(|run| run.4.clone()).collect();
     assert_eq!(given, (0..samples as u32).collect::<Vec<_>>());
     assert!(kept.runs.windows(2).all(|pair| pair[0].3 == pair[1].2));
@@ -514,7 +514,7 @@ struct Step {
 }
 
 /// A record of a CPU's ring, and the statements that it makes.
-struct Told {
+struct Statement {
     time: u64,
     cpu: u32,
     timed_events: Vec<TimedSwitchEvent>,
@@ -527,11 +527,11 @@ const CPUS: usize = 3;
 const THREADS: usize = 5;
 
 /// A schedule of a few threads on a few CPUs.
-fn schedule(steps: &[Step], sources: &[Source]) -> (Vec<Told>, Truth) {
+fn schedule(steps: &[Step], sources: &[Source]) -> (Vec<Statement>, Truth) {
     let mut running = [0usize; CPUS];
     let mut since: [Option<(u64, Option<WaitKind>)>; THREADS + 1] = [None; THREADS + 1];
     let mut truth = Truth::new();
-    let mut told = Vec::new();
+    let mut stated = Vec::new();
     let mut time = 100;
     for step in steps {
         let cpu = usize::from(step.cpu) % CPUS;
@@ -544,7 +544,7 @@ fn schedule(steps: &[Step], sources: &[Source]) -> (Vec<Told>, Truth) {
             let fork = SwitchEvent::Fork { pid: Pid(next as i32), tid: Tid(next as i32) };
             for event in step.preempt.then_some(fork).into_iter().chain([wake(next as i32, true)]) {
                 let timed_events = vec![said(time, cpu as u32, maker, event)];
-                told.push(Told { time, cpu: cpu as u32, timed_events });
+                stated.push(Statement { time, cpu: cpu as u32, timed_events });
                 time += 1;
             }
             since[next] = Some((time - 1, Some(WaitKind::New)));
@@ -556,28 +556,28 @@ fn schedule(steps: &[Step], sources: &[Source]) -> (Vec<Told>, Truth) {
         let say = |time, tid: usize, event| said(time, cpu as u32, tid as i32, event);
         for _ in 0..step.samples % 3 {
             let timed_events = vec![say(time, prev, SwitchEvent::Sample(stack(prev as u32)))];
-            told.push(Told { time, cpu: cpu as u32, timed_events });
+            stated.push(Statement { time, cpu: cpu as u32, timed_events });
             time += 1;
         }
         let kind = if step.preempt { WaitKind::Preempt } else { WaitKind::Sync };
         let begin = time;
-        let mut tell = |timed_events: &[TimedSwitchEvent]| {
-            told.push(Told { time, cpu: cpu as u32, timed_events: timed_events.to_vec() });
+        let mut intervals_of = |timed_events: &[TimedSwitchEvent]| {
+            stated.push(Statement { time, cpu: cpu as u32, timed_events: timed_events.to_vec() });
             time += 1;
         };
         if sources.contains(&TRACE) {
-            tell(&[
+            intervals_of(&[
                 say(begin, prev, out(TRACE, kind)),
                 say(begin, next, SwitchEvent::In { source: TRACE }),
             ]);
         }
         if sources.contains(&RECORD) {
             let out_time = begin + u64::from(sources.len() > 1);
-            tell(&[say(out_time, prev, out(RECORD, kind))]);
+            intervals_of(&[say(out_time, prev, out(RECORD, kind))]);
             // At the same moment: the truth has no time between.
             let in_time = if sources.len() > 1 { out_time + 1 } else { out_time };
-            tell(&[say(in_time, next, SwitchEvent::In { source: RECORD })]);
-            told.last_mut().expect("just told").time = in_time;
+            intervals_of(&[say(in_time, next, SwitchEvent::In { source: RECORD })]);
+            stated.last_mut().expect("just told").time = in_time;
         }
         for (thread, now) in [(prev, Some(kind)), (next, None)] {
             if thread == 0 {
@@ -589,7 +589,7 @@ fn schedule(steps: &[Step], sources: &[Source]) -> (Vec<Told>, Truth) {
         }
         running[cpu] = next;
     }
-    (told, truth)
+    (stated, truth)
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -602,8 +602,8 @@ fn which() -> impl Strategy<Value = Vec<Source>> {
     prop::sample::select(vec![vec![RECORD], vec![TRACE], vec![TRACE, RECORD]])
 }
 
-fn flat(told: &[Told]) -> Vec<TimedSwitchEvent> {
-    told.iter().flat_map(|told| told.timed_events.iter().copied()).collect()
+fn flat(stated: &[Statement]) -> Vec<TimedSwitchEvent> {
+    stated.iter().flat_map(|stated| stated.timed_events.iter().copied()).collect()
 }
 
 /// Time in [`schedule`] between the first and the last statement on one switch.
@@ -640,15 +640,15 @@ proptest! {
         steps in prop::collection::vec(step(), 0..120),
         sources in which(),
     ) {
-        let (told, mut truth) = schedule(&steps, &sources);
-        let (kept, inconsistencies) = tell(&[], &flat(&told));
+        let (stated, mut truth) = schedule(&steps, &sources);
+        let (kept, inconsistencies) = intervals_of(&[], &flat(&stated));
         truth.values_mut().for_each(|intervals| intervals.sort_unstable());
         // By the tracepoint, a thread is only heard of when it leaves its CPU for the first time, or forks.
         if sources == [TRACE] {
             let is_new = |interval: &(u64, u64, Option<WaitKind>)| interval.2 == Some(WaitKind::New);
-            let told = flat(&told);
+            let stated = flat(&stated);
             let speaks = |tid: i32| {
-                told.iter().any(|it| it.tid.0 == tid && !matches!(it.event, SwitchEvent::In { .. } | SwitchEvent::Wake(_)))
+                stated.iter().any(|it| it.tid.0 == tid && !matches!(it.event, SwitchEvent::In { .. } | SwitchEvent::Wake(_)))
             };
             truth.retain(|tid, intervals| {
                 intervals.len() > 1 || !intervals.iter().all(is_new) || speaks(*tid)
@@ -663,25 +663,25 @@ proptest! {
     fn nothing_untrue_is_trusted(
         steps in prop::collection::vec(step(), 0..120),
         sources in which(),
-        ins_are_told in any::<bool>(),
+        has_switch_ins in any::<bool>(),
         is_exact in any::<bool>(),
         cuts in prop::collection::vec((0..CPUS as u32, any::<prop::sample::Index>(), 1usize..12), 1..5),
     ) {
-        let (told, truth) = schedule(&steps, &sources);
-        let mut lost = vec![false; told.len()];
+        let (stated, truth) = schedule(&steps, &sources);
+        let mut lost = vec![false; stated.len()];
         for (cpu, at, count) in cuts {
-            if told.is_empty() {
+            if stated.is_empty() {
                 continue;
             }
-            let of_cpu = (at.index(told.len())..told.len()).filter(|i| told[*i].cpu == cpu);
+            let of_cpu = (at.index(stated.len())..stated.len()).filter(|i| stated[*i].cpu == cpu);
             of_cpu.take(count).for_each(|i| lost[i] = true);
         }
         let mut losses = Vec::new();
         for cpu in 0..CPUS as u32 {
             let mut from = TimestampNs(0);
             let mut is_losing = false;
-            for (i, told) in told.iter().enumerate().filter(|(_, told)| told.cpu == cpu) {
-                let time = TimestampNs(told.time);
+            for (i, stated) in stated.iter().enumerate().filter(|(_, stated)| stated.cpu == cpu) {
+                let time = TimestampNs(stated.time);
                 // A ring knows the records around a loss, a channel the lost ones.
                 if is_exact && lost[i] {
                     let window = LossWindow { from: time, to: time };
@@ -700,10 +700,10 @@ proptest! {
                 losses.push(RingLoss { cpu: Some(CpuId(cpu)), thread: None, window, records: 0 });
             }
         }
-        let left = told.iter().zip(&lost).filter(|(_, lost)| !**lost);
+        let left = stated.iter().zip(&lost).filter(|(_, lost)| !**lost);
         let timed_events: Vec<_> =
-            left.flat_map(|(told, _)| told.timed_events.iter().copied()).collect();
-        let (kept, _) = tell_with(&losses, &timed_events, ins_are_told);
+            left.flat_map(|(stated, _)| stated.timed_events.iter().copied()).collect();
+        let (kept, _) = switch_with(&losses, &timed_events, has_switch_ins);
         for (tid, intervals) in trusted(&kept) {
             let true_ones = truth.get(&tid).cloned().unwrap_or_default();
             for interval in intervals {
@@ -747,8 +747,8 @@ proptest! {
             said(*time, *cpu, *tid, event)
         }).collect();
         timed_events.sort_by_key(|timed_event| timed_event.time);
-        let ins_are_told = all.len() % 2 == 0;
-        let (kept, _, totals) = tell_in(&[], &timed_events, ins_are_told, spans.as_deref());
+        let has_switch_ins = all.len() % 2 == 0;
+        let (kept, _, totals) = switch_in(&[], &timed_events, has_switch_ins, spans.as_deref());
         let mut by_cpu: BTreeMap<Option<u32>, Vec<(u64, u64)>> = BTreeMap::new();
         kept.runs.iter().for_each(|run| by_cpu.entry(run.1).or_default().push((run.2, run.3)));
         for spans in by_cpu.values_mut() {
@@ -790,7 +790,7 @@ fn a_thread_that_is_blocked_at_both_ends_waits_throughout() {
     // Lost records do not matter: it has left no CPU since.
     let window = LossWindow { from: TimestampNs(30), to: TimestampNs(40) };
     for losses in [&[][..], &[RingLoss { cpu: None, thread: None, window, records: 0 }]] {
-        let (kept, inconsistencies, _) = tell_in(losses, &statements, true, Some(&[(10, 100)]));
+        let (kept, inconsistencies, _) = switch_in(losses, &statements, true, Some(&[(10, 100)]));
         let [wait] = kept.switches[..] else { panic!("{:?}", kept.switches) };
         assert_eq!((wait.out, wait.kind, wait.stack), (TimestampNs(10), WaitKind::Sync, stack(3)));
         assert_eq!(wait.end, WaitEnd::Open { until: TimestampNs(100), trust: Trust::Whole });
@@ -808,7 +808,7 @@ fn a_thread_that_is_blocked_at_first_has_waited_since_recording_began() {
         said(60, 0, 7, out(RECORD, WaitKind::Sync)),
         said(98, 0, 7, found(Edge::End, 6, 4)),
     ];
-    let (kept, inconsistencies, _) = tell_in(&[], &statements, true, Some(&[(10, 100)]));
+    let (kept, inconsistencies, _) = switch_in(&[], &statements, true, Some(&[(10, 100)]));
     let [first, second] = kept.switches[..] else { panic!("{:?}", kept.switches) };
     assert_eq!((first.out, first.stack), (TimestampNs(10), stack(3)));
     assert_eq!(first.end, ended(50, Trust::Whole));
@@ -820,7 +820,7 @@ fn a_thread_that_is_blocked_at_first_has_waited_since_recording_began() {
     let [(7, Some(0), 50, 60, ..)] = kept.runs[..] else { panic!("{:?}", kept.runs) };
     let window = LossWindow { from: TimestampNs(30), to: TimestampNs(40) };
     let losses = [RingLoss { cpu: None, thread: None, window, records: 0 }];
-    let (kept, ..) = tell_in(&losses, &statements, true, Some(&[(10, 100)]));
+    let (kept, ..) = switch_in(&losses, &statements, true, Some(&[(10, 100)]));
     assert_eq!(kept.switches[0].end, ended(50, Trust::Lossy));
 }
 
@@ -828,7 +828,7 @@ fn a_thread_that_is_blocked_at_first_has_waited_since_recording_began() {
 fn a_thread_that_ran_unseen_does_not_wait_throughout() {
     let statements =
         [said(12, 1, 7, found(Edge::Begin, 5, 3)), said(98, 1, 7, found(Edge::End, 6, 4))];
-    let (kept, inconsistencies, _) = tell_in(&[], &statements, true, Some(&[(10, 100)]));
+    let (kept, inconsistencies, _) = switch_in(&[], &statements, true, Some(&[(10, 100)]));
     let [first, second] = kept.switches[..] else { panic!("{:?}", kept.switches) };
     assert_eq!((first.out, first.end, first.stack), (TimestampNs(10), WaitEnd::Missing, stack(3)));
     assert_eq!((second.out, second.stack), (TimestampNs(98), stack(4)));
@@ -841,7 +841,7 @@ fn a_thread_that_ran_unseen_does_not_wait_throughout() {
 fn a_thread_that_is_blocked_at_one_end_is_open() {
     for (time, edge) in [(12, Edge::Begin), (98, Edge::End)] {
         let statements = [said(time, 1, 7, found(edge, 5, 3))];
-        let (kept, ..) = tell_in(&[], &statements, true, Some(&[(10, 100)]));
+        let (kept, ..) = switch_in(&[], &statements, true, Some(&[(10, 100)]));
         let [wait] = kept.switches[..] else { panic!("{:?}", kept.switches) };
         assert_eq!((wait.out, wait.stack), (TimestampNs(10), stack(3)));
         assert_eq!(wait.end, WaitEnd::Open { until: TimestampNs(100), trust: Trust::Whole });
@@ -857,7 +857,7 @@ fn a_thread_that_left_its_cpu_while_others_were_read_has_its_own_switch() {
         said(12, 1, 7, found(Edge::Begin, 5, 3)),
         said(50, 1, 7, SwitchEvent::In { source: RECORD }),
     ];
-    let (kept, inconsistencies, _) = tell_in(&[], &statements, true, Some(&[(10, 100)]));
+    let (kept, inconsistencies, _) = switch_in(&[], &statements, true, Some(&[(10, 100)]));
     let [wait] = kept.switches[..] else { panic!("{:?}", kept.switches) };
     assert_eq!((wait.out, wait.found_blocked, wait.stack), (TimestampNs(11), None, stack(3)));
     assert_eq!(inconsistencies, Inconsistencies::default());
@@ -881,7 +881,7 @@ fn threads_exist_from_their_fork_to_their_last_switch() {
         said(60, 0, 9, sync),
         said(61, 0, 10, SwitchEvent::In { source: RECORD }),
     ];
-    let (mut kept, _, totals) = tell_in(&[], &events, true, Some(&[(10, 40), (50, 70)]));
+    let (mut kept, _, totals) = switch_in(&[], &events, true, Some(&[(10, 40), (50, 70)]));
     kept.lives.sort_unstable();
     // The exit of thread 7 lies between the spans.
     assert_eq!(kept.died, [(7, 46)]);

@@ -39,7 +39,7 @@ use whit_perfdata::record::record_type::{SWITCH, SWITCH_CPU_WIDE};
 use whit_types::TimestampNs;
 
 /// Whether a recording may have context switches: an event records them.
-pub fn may_tell(recording: &Recording) -> bool {
+pub fn may_show(recording: &Recording) -> bool {
     recording.events.iter().any(|event| {
         event.attr.has(AttrFlags::CONTEXT_SWITCH) || event.name.starts_with("sched:sched_switch")
     })
@@ -112,7 +112,7 @@ pub fn load_with_code(
     };
     let decoder = |number| {
         let stacks = TreeStacks::new(number, recording, options, &prepared);
-        Decoder::new(&prepared, &roles, stacks).keeping_told(recording)
+        Decoder::new(&prepared, &roles, stacks).keeping_stated(recording)
     };
     let parts = in_turn(options.threads, decoder, || fill, take)?;
     let disordered = records.disordered();
@@ -124,7 +124,7 @@ pub fn load_with_code(
     let step = totals.phase_test.warning();
     (switches.inconsistencies, switches.span) = (inconsistencies, recorded.span());
     switches.recorded_ns = recorded.recorded_ns();
-    switches.locks.kernel_recorded = roles.tells_contention();
+    switches.locks.kernel_recorded = roles.has_contention();
     let mut trees = Trees::merge(parts);
     let raw = super::finish::take_apart(totals, &mut trees, &recorded.spans, &prepared);
     let Trees { sums, stops, facts, nodes } = trees;
@@ -141,8 +141,8 @@ pub fn load_with_code(
     profile.warnings.extend(fetched);
     profile.is_part |= wanted.waits != WaitFilter::default();
     facts.cgroups.enter(&profile.threads, &paths, &mut switches);
-    if let Some(told) = &facts.told {
-        thread_cgroups::keep_told(told, &profile.threads, &mut switches);
+    if let Some(stated) = &facts.stated {
+        thread_cgroups::keep_stated(stated, &profile.threads, &mut switches);
     }
     profile.warnings.extend(keep_cgroups(options, &mut switches));
     wanted.waits.leave_out_idle(&mut switches);

@@ -57,7 +57,7 @@ const FUTEX: &str =
     "__schedule <- schedule <- futex_do_wait <- futex_wait <- do_futex <- do_syscall_64";
 
 #[test]
-fn the_call_site_stands_outside_of_the_lock() {
+fn the_call_site_is_outside_of_the_lock() {
     for (user, caller) in [
         (
             "futex_wait in libc.so.6 <- __GI___lll_lock_wait in libc.so.6 <- \

@@ -47,7 +47,7 @@ pub use interval::{Inconsistencies, Trust};
 pub(crate) use interval_stream::IntervalStream;
 pub use interval_stream::{IntervalRow, RunRow, WaitRow};
 pub(crate) use load::all_losses;
-pub use load::{load, load_with_code, may_tell};
+pub use load::{load, load_with_code, may_show};
 pub use lock_site::{LockKind, LockSite, LockSites, kernel_lock_caller, wait_path};
 pub use lock_site_names::is_system_library;
 pub(crate) use losses::Losses;

@@ -63,7 +63,7 @@ pub struct Sources {
 
 impl Sources {
     /// True where switches can be typed at all.
-    pub fn tells_switches(self) -> bool {
+    pub fn has_switches(self) -> bool {
         self.records || self.tracepoint
     }
 }

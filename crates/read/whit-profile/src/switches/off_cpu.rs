@@ -236,9 +236,9 @@ pub fn off_cpu(
     let roles = Roles::of(recording, &prepared.scan.samples_by_event);
     let counts = &prepared.scan.counts;
     let switch_records = counts.of(SWITCH) + counts.of(SWITCH_CPU_WIDE);
-    let ins_are_told = roles.sources(recording, switch_records).records;
+    let has_switch_ins = roles.sources(recording, switch_records).records;
     let spans = RecordedSpans::new(recording.features.recorded_spans());
-    let mut intervals = Intervals::new(&losses, cpus, ins_are_told, spans);
+    let mut intervals = Intervals::new(&losses, cpus, has_switch_ins, spans);
     let mut records = OrderedSamples::new(&prepared, takes, options.threads, &progress);
     let stacks = RawStacks::new(&prepared, MAX_CHAIN_BYTES);
     let mut decoder = Decoder::new(&prepared, &roles, stacks);

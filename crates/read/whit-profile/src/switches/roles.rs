@@ -85,7 +85,7 @@ pub(crate) struct SwitchFields {
 
 impl SwitchFields {
     /// Both threads' halves of a switch; `by` is what the sample says of the one that leaves.
-    pub(crate) fn tell(
+    pub(crate) fn read(
         self,
         raw: &[u8],
         by: TimedSwitchEvent,
@@ -116,7 +116,7 @@ pub(crate) struct WakeFields {
 }
 
 impl WakeFields {
-    pub(crate) fn tell(
+    pub(crate) fn read(
         self,
         raw: &[u8],
         by: TimedSwitchEvent,
@@ -139,7 +139,7 @@ pub(crate) struct ContentionFields {
 }
 
 impl ContentionFields {
-    pub(crate) fn tell(
+    pub(crate) fn read(
         self,
         raw: &[u8],
         by: TimedSwitchEvent,
@@ -231,7 +231,7 @@ impl Roles {
     }
 
     /// True where waits for locks of the kernel have beginnings and ends.
-    pub(crate) fn tells_contention(&self) -> bool {
+    pub(crate) fn has_contention(&self) -> bool {
         let has = |begins: bool| {
             self.roles.iter().any(
                 |role| matches!(role, Role::Contention(fields) if fields.flags.is_some() == begins),

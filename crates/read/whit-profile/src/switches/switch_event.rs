@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn witnesses_are_told_apart() {
+    fn witnesses_are_distinguished() {
         let mut sources = SourceSet::of(Source::Record);
         assert!(sources.has(Source::Record) && !sources.has(Source::Tracepoint));
         sources.add(Source::Tracepoint);

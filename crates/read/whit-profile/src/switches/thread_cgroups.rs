@@ -19,14 +19,14 @@ const MAX_PAIRS: usize = 1 << 20;
 pub(super) struct ThreadFacts {
     pub(super) cgroups: CgroupTally,
     /// Threads with samples or switches, where the target was chosen by name: the sideband is of all threads.
-    pub(super) told: Option<FxHashSet<(Pid, Tid)>>,
+    pub(super) stated: Option<FxHashSet<(Pid, Tid)>>,
 }
 
 impl ThreadFacts {
     pub(super) fn merge(&mut self, other: ThreadFacts) {
         self.cgroups.merge(&other.cgroups);
-        if let Some(told) = other.told {
-            self.told.get_or_insert_default().extend(told);
+        if let Some(stated) = other.stated {
+            self.stated.get_or_insert_default().extend(stated);
         }
     }
 }
@@ -111,15 +111,15 @@ pub(super) fn keep_named(names: &[String], switches: &mut Switches) -> usize {
 }
 
 /// Leaves out threads that have sideband records alone: those are of all threads, recorded or not.
-pub(super) fn keep_told(
-    told: &FxHashSet<(Pid, Tid)>,
+pub(super) fn keep_stated(
+    stated: &FxHashSet<(Pid, Tid)>,
     threads: &[ThreadInfo],
     switches: &mut Switches,
 ) {
-    let is_told = |thread: ThreadId| {
-        threads.get(thread.index()).is_some_and(|info| told.contains(&(info.pid, info.tid)))
+    let is_stated = |thread: ThreadId| {
+        threads.get(thread.index()).is_some_and(|info| stated.contains(&(info.pid, info.tid)))
     };
-    keep(&is_told, switches);
+    keep(&is_stated, switches);
 }
 
 /// Leaves out threads with all that is theirs.
@@ -202,8 +202,8 @@ mod tests {
         let wakers: Vec<_> = switches.wakers.iter().map(|w| (w.row, w.count)).collect();
         assert_eq!(wakers, [(1, 2)]);
         assert_eq!(switches.lives.len(), 1);
-        let told = [(Pid(1), Tid(1))].into_iter().collect();
-        keep_told(&told, &[thread(1, 1), thread(1, 2)], &mut switches);
+        let stated = [(Pid(1), Tid(1))].into_iter().collect();
+        keep_stated(&stated, &[thread(1, 1), thread(1, 2)], &mut switches);
         assert!(
             switches.rows.is_empty() && switches.wakers.is_empty() && switches.lives.is_empty()
         );

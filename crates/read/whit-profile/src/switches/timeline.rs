@@ -66,8 +66,8 @@ impl Piece {
         let end = self.end().max(next.end());
         let same_kind = self.activity == next.activity && self.activity == Activity::Running;
         // A long run that was given out in parts is one run.
-        let goes_on = same_kind && self.end() == next.start && self.cpu == next.cpu;
-        if !goes_on {
+        let continues = same_kind && self.end() == next.start && self.cpu == next.cpu;
+        if !continues {
             self.activity = Activity::Mixed;
             self.cpu = self.cpu.filter(|_| self.cpu == next.cpu);
             (self.stack, self.waker) = (StackRef::NONE, None);
@@ -172,9 +172,9 @@ impl Kept {
     fn joins(&self, next: &Piece, grain_ns: u64) -> bool {
         let both_run = self.activity == Activity::Running && next.activity == Activity::Running;
         let end = TimestampNs(self.start.0.saturating_add(self.duration_ns));
-        let goes_on = both_run && end == next.start && self.cpu == next.cpu;
+        let continues = both_run && end == next.start && self.cpu == next.cpu;
         let is_short = self.activity == Activity::Mixed || self.duration_ns < grain_ns;
-        goes_on || (is_short && next.is_short(grain_ns))
+        continues || (is_short && next.is_short(grain_ns))
     }
 }
 

@@ -200,7 +200,7 @@ impl TableSource {
         stacks: bool,
         take: &mut dyn FnMut(&mut Vec<IntervalRow>) -> bool,
     ) -> Result<(), StreamEnd> {
-        if !self.tells_switches() {
+        if !self.has_switches() {
             return Ok(());
         }
         if stacks {
@@ -228,12 +228,12 @@ impl TableSource {
     }
 
     /// Whether context switches were recorded.
-    pub fn tells_switches(&self) -> bool {
-        self.sources().tells_switches()
+    pub fn has_switches(&self) -> bool {
+        self.sources().has_switches()
     }
 
     /// Whether wake-ups were recorded.
-    pub fn tells_wakeups(&self) -> bool {
+    pub fn has_wakeups(&self) -> bool {
         self.sources().wakeups
     }
 
@@ -292,11 +292,11 @@ impl TableSource {
     ///
     /// # Errors
     /// The recording changed, or `goes_on` said no.
-    pub fn complete_stacks(&self, goes_on: &mut dyn FnMut() -> bool) -> Result<(), StreamEnd> {
+    pub fn complete_stacks(&self, continues: &mut dyn FnMut() -> bool) -> Result<(), StreamEnd> {
         if self.stacks_are_complete() {
             return Ok(());
         }
         let wanted = SampleWanted { stacks: true, ..SampleWanted::default() };
-        self.samples(&wanted, &mut |_| goes_on())
+        self.samples(&wanted, &mut |_| continues())
     }
 }

@@ -7,7 +7,7 @@ use crate::in_order::ordered::{Batch, OrderedSamples, PendingSample};
 use crate::in_order::ordered_pool::{self, in_turn};
 use crate::progress::Progress;
 use crate::second_pass::sample_sums::{ParsedSample, SampleSums};
-use crate::stack_table::{NewNode, NodeTold};
+use crate::stack_table::{NewNode, NodeAnnouncer};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use whit_types::{CpuId, TimestampNs};
@@ -56,7 +56,7 @@ struct Worker<'a> {
     wanted: &'a SampleWanted,
     finder: FactFinder<'a>,
     sums: SampleSums<'a>,
-    told: NodeTold<'a>,
+    announcer: NodeAnnouncer<'a>,
     foreign_stacks: u64,
 }
 
@@ -69,7 +69,7 @@ impl ordered_pool::Worker for Worker<'_> {
         for pending in job.samples.iter() {
             job.rows.extend(self.row(&pending));
         }
-        self.told.tell(self.sums.sums(), &mut job.new_nodes);
+        self.announcer.announce(self.sums.sums(), &mut job.new_nodes);
         job.worker = self.number;
         job.unreadable = self.sums.unreadable();
         job.foreign_stacks = self.foreign_stacks;
@@ -129,7 +129,7 @@ impl TableSource {
             wanted,
             finder: FactFinder::new(self, wanted),
             sums: SampleSums::new(recording, options, prepared),
-            told: NodeTold::new(prepared, &self.stacks),
+            announcer: NodeAnnouncer::new(prepared, &self.stacks),
             foreign_stacks: 0,
         };
         let fill = |job: &mut Job| {

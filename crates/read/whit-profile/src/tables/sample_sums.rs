@@ -95,7 +95,7 @@ pub(super) struct Part {
 type HasRoom<'a> = &'a (dyn Fn(usize) -> bool + Sync);
 
 /// True for as long as the work is wanted.
-type GoesOn<'a> = &'a (dyn Fn() -> bool + Sync);
+type Continues<'a> = &'a (dyn Fn() -> bool + Sync);
 
 pub(super) struct Worker<'a> {
     source: &'a TableSource,
@@ -130,13 +130,13 @@ impl<'a> Worker<'a> {
     pub(super) fn run(
         mut self,
         queue: &WorkQueue<'_>,
-        goes_on: GoesOn<'_>,
+        continues: Continues<'_>,
     ) -> Result<Part, StreamEnd> {
         let progress = Progress::new(0, &|_, _| ());
         let prepared = &self.source.prepared;
         let (mut reader, mut block) = (BlockReader::default(), Block::default());
         while let Some(position) = queue.next(&mut reader, &mut block, &progress)? {
-            if !goes_on() {
+            if !continues() {
                 return Err(StreamEnd::Stopped);
             }
             let chains = prepared.deferred.of_block(&prepared.events, &block);
@@ -220,14 +220,14 @@ impl TableSource {
         &self,
         wanted: &SampleWanted,
         has_room: HasRoom<'_>,
-        goes_on: GoesOn<'_>,
+        continues: Continues<'_>,
     ) -> Result<Vec<SampleSum>, StreamEnd> {
         if wanted.stacks {
             self.fetch_companions()?;
         }
         let queue = WorkQueue::within(&self.prepared.scan.plans, wanted.time);
-        let work = || Worker::new(self, wanted, has_room).run(&queue, goes_on);
-        let (own, others) = self.prepared.kernel_load.run_beside(self.options.threads, work);
+        let work = || Worker::new(self, wanted, has_room).run(&queue, continues);
+        let (own, others) = self.prepared.kernel_load.run_during(self.options.threads, work);
         let mut all = own?;
         for other in others {
             all.merge(other.map_err(|_| LoadError::WorkerDied)??);

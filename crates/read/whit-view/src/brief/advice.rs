@@ -27,7 +27,7 @@ pub(super) fn missing(
     let mut lacks = |lack: String, command: String| found.push(Missing { lack, command });
     let samples = event.map_or(0, |event| profile.events[event.index()].samples);
     // A higher rate takes no sample of threads that do not run.
-    let no_thread_ran = profile.warnings.iter().any(|it| matches!(it, Warning::NobodyRan { .. }));
+    let no_thread_ran = profile.warnings.iter().any(|it| matches!(it, Warning::NoThreadRan { .. }));
     if samples < FEW_SAMPLES && !no_thread_ran {
         let lack = format!("{samples} samples are too few for exact shares");
         lacks(lack, again("-F 4999", &["-F", "--freq", "-c", "--count"]));

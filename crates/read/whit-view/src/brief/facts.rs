@@ -59,7 +59,7 @@ pub struct Brief {
 impl Brief {
     /// Collects the facts. `switches` are those of the same recording, with locks, where it may have any.
     pub fn new(profile: &Profile, switches: Result<Option<&Switches>, ChosenByCpu>) -> Brief {
-        let wanted = switches.map(|it| it.filter(|switches| switches.sources.tells_switches()));
+        let wanted = switches.map(|it| it.filter(|switches| switches.sources.has_switches()));
         let switches = wanted.ok().flatten();
         let event = main_event(profile, switches);
         let rows = event.map(|event| {

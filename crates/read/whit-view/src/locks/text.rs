@@ -50,7 +50,7 @@ fn facts(
     table: &LockTable<'_>,
     options: &LockViewOptions,
 ) -> Vec<String> {
-    if !switches.sources.tells_switches() {
+    if !switches.sources.has_switches() {
         return vec![
             "No context switches were recorded, and so no waits for locks of programs (whit record --engine=bpf --wakeups)"
                 .to_owned(),

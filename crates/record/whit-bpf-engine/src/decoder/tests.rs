@@ -33,29 +33,29 @@ fn decoder() -> BpfRecordDecoder {
 }
 
 /// A record of the bpf-output event, as the kernel writes it: padded to whole words.
-pub(crate) fn tell(out: &mut Vec<u8>, thread: u64, time: u64, told: &[u8]) {
+pub(crate) fn push(out: &mut Vec<u8>, thread: u64, time: u64, written: &[u8]) {
     let mut body: Vec<u8> =
         [BPF_OUTPUT, 0, thread, time, 3].iter().flat_map(|w| w.to_le_bytes()).collect();
-    let size = (told.len() + 4).next_multiple_of(8) - 4;
+    let size = (written.len() + 4).next_multiple_of(8) - 4;
     body.extend((size as u32).to_le_bytes());
-    body.extend(told);
-    body.resize(body.len() + size - told.len(), 0);
+    body.extend(written);
+    body.resize(body.len() + size - written.len(), 0);
     push_record(out, record_type::SAMPLE, 0, &body);
 }
 
 fn stack(hash: u64, frames: &[u64]) -> Vec<u8> {
-    let mut told = vec![1, 1, frames.len() as u8, 0, 0, 0, 0, 0];
-    told.extend(hash.to_ne_bytes());
-    frames.iter().for_each(|frame| told.extend(frame.to_ne_bytes()));
-    told
+    let mut written = vec![1, 1, frames.len() as u8, 0, 0, 0, 0, 0];
+    written.extend(hash.to_ne_bytes());
+    frames.iter().for_each(|frame| written.extend(frame.to_ne_bytes()));
+    written
 }
 
 /// The record of a sample: in user mode where there is no stack of the kernel.
 pub(crate) fn sample(event: u64, user: u64, kernel: u64) -> Vec<u8> {
-    let mut told = vec![2, u8::from(kernel == 0), 0, 0, 0, 0, 0, 0];
-    [200_000, user, kernel, event].iter().for_each(|word: &u64| told.extend(word.to_ne_bytes()));
-    told.extend([0; 4]);
-    told
+    let mut written = vec![2, u8::from(kernel == 0), 0, 0, 0, 0, 0, 0];
+    [200_000, user, kernel, event].iter().for_each(|word: &u64| written.extend(word.to_ne_bytes()));
+    written.extend([0; 4]);
+    written
 }
 
 fn decode_all(decoder: &mut BpfRecordDecoder, bytes: &[u8], seam: usize) -> Vec<u8> {
@@ -77,11 +77,11 @@ pub(crate) fn thread(pid: u64, tid: u64) -> u64 {
 fn samples_become_records_that_everybody_knows() {
     let mut bytes = Vec::new();
     push_record(&mut bytes, record_type::COMM, 0, &[7; 48]);
-    tell(&mut bytes, thread(9, 10), 100, &stack(0x1_0001, &[0x401, 0x402]));
-    tell(&mut bytes, thread(9, 10), 100, &sample(55, 0x1_0001, 0));
-    tell(&mut bytes, thread(9, 10), 150, &sample(56, 0x1_0001, 0));
-    tell(&mut bytes, thread(9, 10), 200, &stack(0x1_0002, &[0xffff_ffff_8000_1008]));
-    tell(&mut bytes, thread(9, 11), 200, &sample(55, 0x1_0001, 0x1_0002));
+    push(&mut bytes, thread(9, 10), 100, &stack(0x1_0001, &[0x401, 0x402]));
+    push(&mut bytes, thread(9, 10), 100, &sample(55, 0x1_0001, 0));
+    push(&mut bytes, thread(9, 10), 150, &sample(56, 0x1_0001, 0));
+    push(&mut bytes, thread(9, 10), 200, &stack(0x1_0002, &[0xffff_ffff_8000_1008]));
+    push(&mut bytes, thread(9, 11), 200, &sample(55, 0x1_0001, 0x1_0002));
 
     let mut described = attr();
     described.sample_type = Layout::new(&described).sample_type();
@@ -126,9 +126,9 @@ fn samples_have_the_cgroup_of_their_record() {
         push_record(bytes, record_type::SAMPLE, 0, &body);
     };
     let records = [stack(0x1_0001, &[0x401, 0x402]), sample(55, 0x1_0001, 0), sample(55, 0, 0)];
-    for (told, cgroup) in records.iter().zip([7, 8, 0x1_0000_0009]) {
+    for (written, cgroup) in records.iter().zip([7, 8, 0x1_0000_0009]) {
         let mut record = Vec::new();
-        tell(&mut record, thread(9, 10), 100, told);
+        push(&mut record, thread(9, 10), 100, written);
         with_cgroup(record, cgroup, &mut bytes);
     }
     let mut bpf_output = attr();
@@ -159,10 +159,10 @@ fn traced(out: &mut Vec<u8>, thread: u64, time: u64, data: &[u8]) {
 #[test]
 fn samples_of_tracepoints_get_the_stacks_of_their_hits() {
     let mut bytes = Vec::new();
-    let mut told = vec![4, 0, 0, 0, 0x77, 1, 0, 0];
-    [0x1_0001u64, 0].iter().for_each(|word| told.extend(word.to_ne_bytes()));
-    tell(&mut bytes, thread(9, 10), 100, &stack(0x1_0001, &[0x401, 0x402]));
-    tell(&mut bytes, thread(9, 10), 100, &told);
+    let mut written = vec![4, 0, 0, 0, 0x77, 1, 0, 0];
+    [0x1_0001u64, 0].iter().for_each(|word| written.extend(word.to_ne_bytes()));
+    push(&mut bytes, thread(9, 10), 100, &stack(0x1_0001, &[0x401, 0x402]));
+    push(&mut bytes, thread(9, 10), 100, &written);
     traced(&mut bytes, thread(9, 10), 101, b"data of one.");
     push_record(&mut bytes, record_type::LOST, 0, &[0; 16]);
     traced(&mut bytes, thread(9, 10), 102, b"data of two.");
@@ -194,14 +194,14 @@ fn samples_of_tracepoints_get_the_stacks_of_their_hits() {
 fn wake_ups_become_samples_of_their_tracepoint() {
     let mut bytes = Vec::new();
     let kernel = [0xffff_ffff_c000_0000, IN_SCHEDULE, IN_WAKE_UP, IN_TIMER];
-    let mut told = vec![5, 1, 120, 0, 11, 0, 0, 0];
-    [0x1_0001, 0x1_0002u64].iter().for_each(|word| told.extend(word.to_ne_bytes()));
-    told.extend(*b"woken\0\0\0\0\0\0\0\0\0\0\0\x03\0\0\0ksoftirqd/0\0\0\0\0\0");
-    tell(&mut bytes, thread(9, 9), 200, &stack(0x1_0001, &[0x401]));
+    let mut written = vec![5, 1, 120, 0, 11, 0, 0, 0];
+    [0x1_0001, 0x1_0002u64].iter().for_each(|word| written.extend(word.to_ne_bytes()));
+    written.extend(*b"woken\0\0\0\0\0\0\0\0\0\0\0\x03\0\0\0ksoftirqd/0\0\0\0\0\0");
+    push(&mut bytes, thread(9, 9), 200, &stack(0x1_0001, &[0x401]));
     let mut of_kernel = stack(0x1_0002, &kernel);
     of_kernel[1] = 0;
-    tell(&mut bytes, thread(9, 9), 200, &of_kernel);
-    tell(&mut bytes, thread(9, 9), 200, &told);
+    push(&mut bytes, thread(9, 9), 200, &of_kernel);
+    push(&mut bytes, thread(9, 9), 200, &written);
     let mut described = attr();
     described.sample_type = Layout::new(&described).raw_sample_type();
     let layout = SampleLayout::new(&described);
@@ -225,9 +225,9 @@ fn a_sample_of_a_wait_begins_in_the_scheduler() {
     let mut bytes = Vec::new();
     let mut kernel = stack(0x1_0002, &frames);
     kernel[1] = 0;
-    tell(&mut bytes, thread(9, 10), 100, &kernel);
-    tell(&mut bytes, thread(9, 10), 100, &sample(OFF_CPU_ID, 0, 0x1_0002));
-    tell(&mut bytes, thread(9, 10), 100, &sample(55, 0, 0x1_0002));
+    push(&mut bytes, thread(9, 10), 100, &kernel);
+    push(&mut bytes, thread(9, 10), 100, &sample(OFF_CPU_ID, 0, 0x1_0002));
+    push(&mut bytes, thread(9, 10), 100, &sample(55, 0, 0x1_0002));
     let out = decode_all(&mut decoder(), &bytes, 0);
     let sample_type = Layout::new(&attr()).sample_type();
     let layout = SampleLayout::new(&Attr { sample_type, ..attr() });
@@ -244,9 +244,9 @@ fn a_sample_of_a_wait_begins_in_the_scheduler() {
 fn a_place_keeps_two_stacks_and_counts_unknown_ones() {
     let mut bytes = Vec::new();
     let alike = |n: u64| 5 + n * PLACES as u64;
-    (0..3).for_each(|n| tell(&mut bytes, 1, 1, &stack(alike(n), &[0x400 + n])));
-    (0..3).for_each(|n| tell(&mut bytes, 1, 2, &sample(55, alike(n), 0)));
-    tell(&mut bytes, 1, 3, &[9, 9, 9, 9, 9]);
+    (0..3).for_each(|n| push(&mut bytes, 1, 1, &stack(alike(n), &[0x400 + n])));
+    (0..3).for_each(|n| push(&mut bytes, 1, 2, &sample(55, alike(n), 0)));
+    push(&mut bytes, 1, 3, &[9, 9, 9, 9, 9]);
     let mut decoder = decoder();
     decode_all(&mut decoder, &bytes, 0);
     let counts = decoder.counts;
@@ -257,10 +257,10 @@ proptest! {
     #[test]
     fn arbitrary_bytes_are_survived(
         bytes in prop::collection::vec(any::<u8>(), 0..400),
-        told in prop::collection::vec(any::<u8>(), 0..80),
+        written in prop::collection::vec(any::<u8>(), 0..80),
     ) {
         let mut all = Vec::new();
-        tell(&mut all, 1, 1, &told);
+        push(&mut all, 1, 1, &written);
         all.extend(&bytes[..bytes.len() / 8 * 8]);
         let seam = all.len() / 16 * 8;
         let mut decoder = decoder();
@@ -276,34 +276,34 @@ fn functions_follow_the_records_of_any_ring_once_in_an_output() {
     let mut decoders =
         [(); 2].map(|()| BpfRecordDecoder::new((&attr(), BPF_OUTPUT), vec![], given()));
     let layout = SampleLayout::new(&attr());
-    let told = |decoder: &mut BpfRecordDecoder| {
+    let written = |decoder: &mut BpfRecordDecoder| {
         let mut out = Vec::new();
         while decoder.rest(1, &mut out) {}
-        let (mut rest, mut told) = (&out[..], Vec::new());
+        let (mut rest, mut written) = (&out[..], Vec::new());
         while let Some((record, tail)) = RawRecord::split(rest) {
             rest = tail;
             let Some(SideBand::Function(function)) = SideBand::parse(record) else {
                 panic!("{record:?} is no function");
             };
             let id = layout.parse_id_trailer(record.body).unwrap();
-            told.push((function.start, id.time.map(|time| time.0), id.id));
+            written.push((function.start, id.time.map(|time| time.0), id.id));
         }
-        told
+        written
     };
     let mut bytes = Vec::new();
-    tell(&mut bytes, thread(9, 10), 100, &sample(55, 0, 0));
+    push(&mut bytes, thread(9, 10), 100, &sample(55, 0, 0));
     assert!(!decode_all(&mut decoders[0], &bytes, 0).is_empty());
     named.lock().unwrap().add(crate::python::tests::function(1));
     named.lock().unwrap().add(crate::python::tests::function(2));
     let [first, second] = &mut decoders;
-    assert_eq!(told(first), [1, 2].map(|start| (start, Some(100), Some(BPF_OUTPUT))));
-    assert_eq!((told(first), told(second)), (vec![], vec![]));
+    assert_eq!(written(first), [1, 2].map(|start| (start, Some(100), Some(BPF_OUTPUT))));
+    assert_eq!((written(first), written(second)), (vec![], vec![]));
     // The second one goes on in another output, which has none yet, and the first one still writes the old one.
     second.start_stream();
     named.lock().unwrap().add(crate::python::tests::function(3));
-    assert_eq!(told(first), []);
+    assert_eq!(written(first), []);
     let all = [1, 2, 3].map(|start| (start, Some(100), Some(BPF_OUTPUT)));
-    assert_eq!(told(second), all);
+    assert_eq!(written(second), all);
     first.start_stream();
-    assert_eq!(told(first), []);
+    assert_eq!(written(first), []);
 }

@@ -39,9 +39,9 @@ pub(crate) struct Named {
     followed: BTreeSet<Pid>,
     /// The number of the output that decoders write, and how many of the functions it has.
     output: u64,
-    told: usize,
+    written: usize,
     /// How many the output before has.
-    told_before: usize,
+    written_before: usize,
     /// The latest time of a record that a decoder has given.
     latest: TimestampNs,
     /// Functions without a name: their process or they themselves were gone, or not readable.
@@ -56,7 +56,7 @@ impl Named {
     pub(crate) fn start_output(&mut self, number: u64) {
         if number > self.output {
             self.output = number;
-            self.told_before = std::mem::take(&mut self.told);
+            self.written_before = std::mem::take(&mut self.written);
         }
     }
 
@@ -70,7 +70,7 @@ impl Named {
     ///
     /// They have the time of the latest record that a decoder has given: readers that sort by rounds then find no record
     /// that is older than those of a round before.
-    pub(crate) fn tell(
+    pub(crate) fn write(
         &mut self,
         output: u64,
         (encoder, event_id): (&RecordEncoder, u64),
@@ -79,22 +79,22 @@ impl Named {
     ) -> bool {
         let begin = out.len();
         while output == self.output && out.len() - begin < enough_bytes {
-            let Some(function) = self.functions.get(self.told) else { return false };
+            let Some(function) = self.functions.get(self.written) else { return false };
             encoder.function(out, function, self.latest, event_id);
-            self.told += 1;
+            self.written += 1;
         }
-        output == self.output && self.told < self.functions.len()
+        output == self.output && self.written < self.functions.len()
     }
 
     /// The same for the end of an output: of the present one if `is_last`, else of the one before, which no decoder
     /// writes any more.
-    pub(crate) fn tell_rest(
+    pub(crate) fn write_rest(
         &mut self,
         is_last: bool,
         (encoder, event_id): (&RecordEncoder, u64),
     ) -> Vec<u8> {
-        let told = if is_last { &mut self.told } else { &mut self.told_before };
-        let rest = std::mem::replace(told, self.functions.len());
+        let written = if is_last { &mut self.written } else { &mut self.written_before };
+        let rest = std::mem::replace(written, self.functions.len());
         let mut out = Vec::new();
         for function in &self.functions[rest..] {
             encoder.function(&mut out, function, self.latest, event_id);
@@ -278,25 +278,25 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_end_of_an_output_has_what_no_decoder_told() {
+    fn the_end_of_an_output_has_the_names_that_no_decoder_wrote() {
         let (encoder, mut named) = (encoder(), Named::default());
-        let told = |named: &mut Named, output| {
+        let written = |named: &mut Named, output| {
             let mut out = Vec::new();
-            let is_more = named.tell(output, (&encoder, 1), usize::MAX, &mut out);
+            let is_more = named.write(output, (&encoder, 1), usize::MAX, &mut out);
             assert!(!is_more);
             starts(&out)
         };
-        let rest = |named: &mut Named, is_last| starts(&named.tell_rest(is_last, (&encoder, 1)));
+        let rest = |named: &mut Named, is_last| starts(&named.write_rest(is_last, (&encoder, 1)));
         named.add(function(1));
-        assert_eq!(told(&mut named, 0), [1]);
+        assert_eq!(written(&mut named, 0), [1]);
         named.add(function(2));
         named.start_output(1);
         named.start_output(1);
-        assert_eq!(told(&mut named, 0), []);
+        assert_eq!(written(&mut named, 0), []);
         // The output before, at its end, and the new one.
         assert_eq!(rest(&mut named, false), [2]);
         assert_eq!(rest(&mut named, false), []);
-        assert_eq!(told(&mut named, 1), [1, 2]);
+        assert_eq!(written(&mut named, 1), [1, 2]);
         named.add(function(3));
         assert_eq!(rest(&mut named, true), [3]);
         assert_eq!(named.processes(), [Pid(7)].into());
@@ -308,7 +308,7 @@ pub(crate) mod tests {
         (0..10).for_each(|start| named.add(function(start)));
         let mut all = Vec::new();
         let mut pieces = 0;
-        while named.tell(0, (&encoder, 1), 100, &mut all) {
+        while named.write(0, (&encoder, 1), 100, &mut all) {
             pieces += 1;
         }
         assert_eq!(starts(&all), (0..10).collect::<Vec<_>>());

@@ -10,7 +10,7 @@ use whit_perfdata::sample::SampleLayout;
 use whit_sys::bpf::SharedWords;
 
 use super::*;
-use crate::decoder::tests::{BPF_OUTPUT, attr, sample, tell, thread};
+use crate::decoder::tests::{BPF_OUTPUT, attr, push, sample, thread};
 use crate::decoder::{BpfRecordDecoder, DecoderConfig};
 use crate::schedule::tests::{IN_SCHEDULE, scheduler_symbols};
 use whit_engine_api::RecordDecoder;
@@ -284,9 +284,9 @@ fn a_loss_keeps_its_beginning_behind_any_record() {
 
 /// Thread 10 goes, and 12 of process 11 comes; then the idle thread, and 12 again.
 fn comings(cpu: &Cpu) {
-    let goes = |tid: u64, flags: u64| SWITCH | (HAS_NEXT | flags) << 8 | tid << 32;
-    cpu.put(&[goes(10, IS_PREEMPTION), 100, 9, 11 | 12 << 32]);
-    cpu.put(&[goes(12, 0), 200, 11, 0]);
+    let switch_to = |tid: u64, flags: u64| SWITCH | (HAS_NEXT | flags) << 8 | tid << 32;
+    cpu.put(&[switch_to(10, IS_PREEMPTION), 100, 9, 11 | 12 << 32]);
+    cpu.put(&[switch_to(12, 0), 200, 11, 0]);
     cpu.put(&[CAME | 12 << 32, 300, 11]);
 }
 
@@ -319,21 +319,22 @@ fn switches_of_whole_cpus_name_both_threads() {
 /// For some threads the kernel hides that they go: the next one on their CPU shows it.
 #[test]
 fn a_thread_with_a_hidden_switch_out_is_gone_when_another_comes() {
-    let goes = |tid: u64, next: u64| [SWITCH | HAS_NEXT << 8 | tid << 32, 100, 9, 11 | next << 32];
+    let switch_to =
+        |tid: u64, next: u64| [SWITCH | HAS_NEXT << 8 | tid << 32, 100, 9, 11 | next << 32];
     let switches = |cpu: &mut Cpu| -> Vec<String> {
         cpu.read(&[]).into_iter().filter(|seen| !seen.starts_with('(')).skip(2).collect()
     };
     let mut cpu = Cpu::new(true);
-    cpu.put(&goes(10, 12));
+    cpu.put(&switch_to(10, 12));
     cpu.put(&[CAME | 13 << 32, 300, 11]);
     assert_eq!(switches(&mut cpu), ["11/12 went at 300 beside 13", "11/13 came at 300 beside 0"]);
     // A thread that appears again, and that came where none ran.
     let mut cpu = Cpu::new(true);
-    cpu.put(&goes(10, 12));
+    cpu.put(&switch_to(10, 12));
     cpu.put(&[CAME | 12 << 32, 300, 11]);
     assert_eq!(switches(&mut cpu), ["11/12 came at 300 beside 0"]);
     let mut cpu = Cpu::new(true);
-    cpu.put(&goes(10, 0));
+    cpu.put(&switch_to(10, 0));
     cpu.put(&[CAME | 13 << 32, 300, 11]);
     assert_eq!(cpu.read(&[]).iter().filter(|seen| seen.contains("went")).count(), 1);
     // It is uncertain when it went, where it is uncertain when the other came.
@@ -351,12 +352,12 @@ fn a_thread_with_a_hidden_switch_out_is_gone_when_another_comes() {
     // Behind a loss no running thread is known; with some processes alone, no record says that a
     // thread has gone.
     let mut cpu = Cpu::new(true);
-    cpu.put(&goes(10, 12));
+    cpu.put(&switch_to(10, 12));
     cpu.put(&[LOST, 200, 7, 190]);
     cpu.put(&[CAME | 13 << 32, 300, 11]);
     assert_eq!(switches(&mut cpu), ["lost 7 from 190 to 200", "11/13 came at 300 beside 0"]);
     let mut cpu = Cpu::new(false);
-    cpu.put(&goes(10, 12));
+    cpu.put(&switch_to(10, 12));
     cpu.put(&[CAME | 13 << 32, 300, 11]);
     assert_eq!(switches(&mut cpu), ["11/13 came at 300"]);
 }
@@ -376,13 +377,13 @@ fn a_thread_seen_late_came_after_all_sorted_records() {
 #[test]
 fn a_sample_shows_a_thread_that_came_unseen() {
     let mut cpu = Cpu::new(false);
-    let (mut ring, mut told) = (Vec::new(), sample(5, 0, 0));
-    told[4..8].copy_from_slice(&400u32.to_ne_bytes());
-    tell(&mut ring, thread(11, 12), 1000, &told);
+    let (mut ring, mut written) = (Vec::new(), sample(5, 0, 0));
+    written[4..8].copy_from_slice(&400u32.to_ne_bytes());
+    push(&mut ring, thread(11, 12), 1000, &written);
     let seen = cpu.read(&ring);
     assert_eq!(seen[0], "11/12 came at 600");
     assert!(seen.len() == 2 && seen[1].starts_with("(5, 11, 12, 1000)"), "{seen:?}");
-    tell(&mut ring, thread(11, 12), 1000, &sample(5, 0, 0));
+    push(&mut ring, thread(11, 12), 1000, &sample(5, 0, 0));
     assert_eq!(cpu.read(&ring[ring.len() / 2..]).len(), 1);
 }
 
@@ -390,10 +391,10 @@ fn a_sample_shows_a_thread_that_came_unseen() {
 #[test]
 fn a_thread_that_came_very_long_ago_came_behind_the_last_switch() {
     let mut cpu = Cpu::new(false);
-    let (mut ring, mut told) = (Vec::new(), sample(5, 0, 0));
-    told[4..8].copy_from_slice(&u32::MAX.to_ne_bytes());
+    let (mut ring, mut written) = (Vec::new(), sample(5, 0, 0));
+    written[4..8].copy_from_slice(&u32::MAX.to_ne_bytes());
     cpu.switch(100, 10, false, 0, 0);
-    tell(&mut ring, thread(11, 12), 10_000_000_000, &told);
+    push(&mut ring, thread(11, 12), 10_000_000_000, &written);
     let seen = cpu.read(&ring);
     assert_eq!(seen[2..4], ["unsure of 12 from 100 to 5705032705", "11/12 came at 5705032705"]);
 }

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_goes_when_there_is_too_much() {
+    fn the_oldest_is_removed_when_there_is_too_much() {
         let dir = tempfile::tempdir().unwrap();
         let cache = Cache { directory: dir.path().to_owned(), max_bytes: 250 };
         for (age, name) in [(3, "a"), (1, "b"), (2, "c")] {

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn small_tables_are_made_beside_each_other_and_a_large_one_alone() {
+    fn small_tables_are_made_at_once_and_a_large_one_alone() {
         let memory = WorkMemory::default();
         let small = (memory.take(1000), memory.take(1000));
         let is_begun = AtomicBool::new(false);

@@ -58,7 +58,7 @@ pub(crate) struct HostChain {
     /// Why native frames stayed in their place: `enum interpreter_reason`.
     pub(crate) interpreter_reason: u64,
     /// How often a function was announced.
-    pub(crate) told: u64,
+    pub(crate) announced: u64,
     /// The thread's state in its interpreter.
     pub(crate) kept_thread: u64,
 }
@@ -191,7 +191,7 @@ impl Host {
             let frames = (0..frames_count).map(|_| next()).collect();
             let reads_count = next();
             let reads = (0..reads_count.min(READS_MAX)).map(|_| next()).collect();
-            let [interpreted, interpreter_reason, told, kept_thread] =
+            let [interpreted, interpreter_reason, announced, kept_thread] =
                 [next(), next(), next(), next()];
             HostChain {
                 reason,
@@ -201,7 +201,7 @@ impl Host {
                 reads,
                 interpreted,
                 interpreter_reason,
-                told,
+                announced,
                 kept_thread,
             }
         });

@@ -261,7 +261,7 @@ fn interpreted_frames_take_the_place_of_the_loop() {
     for version in VERSIONS {
         let chain = walk(&host, version, &memory(version));
         assert_eq!(text(&chain), "n012n34f", "{version:?}: {chain:?}");
-        assert_eq!((chain.reason, chain.interpreted, chain.told), (END, 5, 5), "{version:?}");
+        assert_eq!((chain.reason, chain.interpreted, chain.announced), (END, 5, 5), "{version:?}");
         assert_eq!((chain.interpreter_reason, chain.kept_thread), (0, STATE), "{version:?}");
         // Another walk knows that the frames are the same by these words.
         for number in 0..5 {

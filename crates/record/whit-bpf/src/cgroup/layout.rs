@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn accounts_tell_how_long_events_ran() {
+    fn accounts_have_the_time_that_events_ran() {
         let layout = AccountLayout::of(&[How::TIMED, How::UNTIMED, How::TIMED, How::CLOCK]);
         let places: Vec<_> = layout.places().iter().map(|at| (at.times, at.value)).collect();
         assert_eq!(places, [(0, 2), (3, 3), (4, 6), (7, 7)]);

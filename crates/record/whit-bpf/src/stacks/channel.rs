@@ -269,18 +269,18 @@ fn has(what: u64, flag: u64) -> bool {
     what & 0xff == SWITCH && what >> 8 & flag != 0
 }
 
-fn switch([what, time_ns, whose, more, last]: [u64; 5]) -> Switch {
+fn switch([what, time_ns, owner, more, last]: [u64; 5]) -> Switch {
     let thread = |pid: u64, tid: u64| Thread { pid: pid as u32, tid: tid as u32 };
     Switch {
         time_ns,
-        thread: thread(whose, what >> 32),
+        thread: thread(owner, what >> 32),
         next: has(what, HAS_NEXT).then(|| thread(more, more >> 32)),
         is_preemption: what >> 8 & IS_PREEMPTION != 0,
         is_within_kernel: what >> 8 & IS_WITHIN_KERNEL != 0,
         state: (what >> 16) as u16,
         futex: has(what, HAS_FUTEX).then_some(if has(what, HAS_NEXT) { last } else { more }),
-        user_stack: DictionarySlot::new(whose >> 32),
-        kernel_stack: DictionarySlot::new(whose >> 48),
+        user_stack: DictionarySlot::new(owner >> 32),
+        kernel_stack: DictionarySlot::new(owner >> 48),
     }
 }
 

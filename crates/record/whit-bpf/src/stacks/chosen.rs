@@ -69,8 +69,8 @@ mod tests {
 
     #[test]
     fn choices_are_as_the_programs_have_them() {
-        let nobody = ChosenBy::default();
-        assert_eq!((nobody.bits(), nobody.subsystem()), (0, VERSION_2));
+        let none = ChosenBy::default();
+        assert_eq!((none.bits(), none.subsystem()), (0, VERSION_2));
         let both = ChosenBy { cgroups: Some(CgroupHierarchy::V1(3)), names: true };
         assert_eq!((both.bits(), both.subsystem()), (3, 3));
         let version_2 = ChosenBy { cgroups: Some(CgroupHierarchy::V2), names: false };

@@ -92,7 +92,7 @@ pub(super) fn counts(scratch: &[u8]) -> Counts {
         runs: word(0),
         lost: word(1),
         lost_stacks: word(2),
-        told: word(3),
+        announced: word(3),
         walks: word(4),
         memo_hits: word(5),
         frames: word(6),
@@ -139,6 +139,6 @@ mod tests {
         assert_eq!((found.runs, found.kernel_failures), (1, 8));
         assert_eq!((found.reasons[0], found.reasons[16]), (13, 29));
         assert_eq!((found.interpreted, found.native_stayed), (45, [47, 48, 49]));
-        assert_eq!(counts(&words[..20]).told, 0);
+        assert_eq!(counts(&words[..20]).announced, 0);
     }
 }

@@ -102,7 +102,7 @@ pub struct Counts {
     /// Stacks that did not fit; their records name none.
     pub lost_stacks: u64,
     /// Emitted stacks.
-    pub told: u64,
+    pub announced: u64,
     /// User stacks that were walked.
     pub walks: u64,
     /// User stacks that were known to be the thread's last one again.
@@ -158,7 +158,7 @@ impl Counts {
         self.runs += other.runs;
         self.lost += other.lost;
         self.lost_stacks += other.lost_stacks;
-        self.told += other.told;
+        self.announced += other.announced;
         self.walks += other.walks;
         self.memo_hits += other.memo_hits;
         self.frames += other.frames;
@@ -597,12 +597,12 @@ impl Stacks {
         let run = self.runs.take(count, now);
         let full = || room("mappings of processes", mappings.len(), MAPPINGS_MAX as usize);
         let run = run.ok_or_else(full)?;
-        let told = self.program.set_mappings(run.first, mappings).and_then(|()| {
+        let set = self.program.set_mappings(run.first, mappings).and_then(|()| {
             self.program.set_process(pid, layout::process(run.first, count, is_target))?;
             self.changes += 1;
             self.program.set_changes(self.changes)
         });
-        if let Err(error) = told {
+        if let Err(error) = set {
             self.runs.give_back(run, now);
             return Err(error);
         }

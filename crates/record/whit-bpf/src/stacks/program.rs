@@ -349,8 +349,8 @@ impl Program {
         let files = self.map("files")?;
         let value = layout::file_table(bias, table);
         let _in_force = privilege::raise(&NEEDED);
-        let told = files.update(&VDSO.to_ne_bytes(), &value, MapFlags::ANY);
-        told.map_err(refused("name a file to a BPF program"))
+        let updated = files.update(&VDSO.to_ne_bytes(), &value, MapFlags::ANY);
+        updated.map_err(refused("name a file to a BPF program"))
     }
 
     /// Chunks of table memory, put where the programs find them. The kernel waits for all programs that run after each

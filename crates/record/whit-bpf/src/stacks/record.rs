@@ -19,7 +19,7 @@ pub struct StackHash(pub u64);
 
 /// One record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Told<'a> {
+pub enum OutputRecord<'a> {
     /// A stack that later records of the same CPU may name.
     Stack(StackRecord<'a>),
     /// A sample of the thread that the perf record names.
@@ -99,10 +99,10 @@ pub struct WakeRecord {
 /// Bytes of a thread's name.
 pub const COMM_BYTES: usize = 16;
 
-impl<'a> Told<'a> {
+impl<'a> OutputRecord<'a> {
     /// Reads the raw data of a record, with or without bytes behind the end; `None` for all other
     /// data.
-    pub fn parse(raw: &'a [u8]) -> Option<Told<'a>> {
+    pub fn parse(raw: &'a [u8]) -> Option<OutputRecord<'a>> {
         let [kind, first, low, high, ..] = *raw else { return None };
         let short = u16::from_ne_bytes([low, high]);
         let word = |at: usize| Some(u64::from_ne_bytes(*raw.get(at..)?.first_chunk()?));
@@ -114,9 +114,9 @@ impl<'a> Told<'a> {
                 let end = STACK_HEAD_BYTES + count * 8;
                 let frames = raw.get(STACK_HEAD_BYTES..end).filter(|_| count <= FRAMES_MAX)?;
                 let reason = StopReason::from_number(first)?;
-                Told::Stack(StackRecord { hash: StackHash(word(8)?), reason, frames })
+                OutputRecord::Stack(StackRecord { hash: StackHash(word(8)?), reason, frames })
             }
-            SAMPLE => Told::Sample(SampleRecord {
+            SAMPLE => OutputRecord::Sample(SampleRecord {
                 is_user: first != 0,
                 period: word(8)?,
                 user_stack: stack(16)?,
@@ -124,14 +124,14 @@ impl<'a> Told<'a> {
                 event_id: word(32)?,
                 unseen_for_ns: half(4)?,
             }),
-            TRACE => Told::Trace(TraceRecord {
+            TRACE => OutputRecord::Trace(TraceRecord {
                 tracepoint: half(4)?,
                 user_stack: stack(8)?,
                 kernel_stack: stack(16)?,
             }),
             WAKE => {
                 let comm = |at: usize| Some(*raw.get(at..)?.first_chunk()?);
-                Told::Wake(WakeRecord {
+                OutputRecord::Wake(WakeRecord {
                     wakee_tid: half(4)? as i32,
                     prio: short as i16,
                     target_cpu: half(40)?,
@@ -156,10 +156,10 @@ mod tests {
         let mut stack = vec![1, 1, 2, 0, 0, 0, 0, 0];
         [9u64, 10, 11].iter().for_each(|word| stack.extend(word.to_ne_bytes()));
         stack.extend([0; 4]);
-        let Some(Told::Stack(told)) = Told::parse(&stack) else { panic!() };
-        assert_eq!((told.hash, told.reason), (StackHash(9), StopReason::EndOfStack));
-        assert_eq!(told.frames().collect::<Vec<_>>(), [10, 11]);
-        assert_eq!(Told::parse(&stack[..31]), None);
+        let Some(OutputRecord::Stack(parsed)) = OutputRecord::parse(&stack) else { panic!() };
+        assert_eq!((parsed.hash, parsed.reason), (StackHash(9), StopReason::EndOfStack));
+        assert_eq!(parsed.frames().collect::<Vec<_>>(), [10, 11]);
+        assert_eq!(OutputRecord::parse(&stack[..31]), None);
 
         let mut sample = vec![2, 1, 0, 0, 5, 1, 0, 0];
         [200_000u64, 0, 7, 88].iter().for_each(|word| sample.extend(word.to_ne_bytes()));
@@ -171,13 +171,13 @@ mod tests {
             event_id: 88,
             unseen_for_ns: 261,
         };
-        assert_eq!(Told::parse(&sample), Some(Told::Sample(wanted)));
+        assert_eq!(OutputRecord::parse(&sample), Some(OutputRecord::Sample(wanted)));
 
         let mut trace = vec![4, 0, 0, 0, 0x77, 1, 0, 0];
         [6u64, 0].iter().for_each(|word| trace.extend(word.to_ne_bytes()));
         let user_stack = Some(StackHash(6));
         let wanted = TraceRecord { tracepoint: 0x177, user_stack, kernel_stack: None };
-        assert_eq!(Told::parse(&trace), Some(Told::Trace(wanted)));
+        assert_eq!(OutputRecord::parse(&trace), Some(OutputRecord::Trace(wanted)));
 
         let mut wake = vec![5, 1, 120, 0, 0x77, 1, 0, 0];
         [6u64, 7].iter().for_each(|word| wake.extend(word.to_ne_bytes()));
@@ -191,14 +191,14 @@ mod tests {
             user_stack: Some(StackHash(6)),
             kernel_stack: Some(StackHash(7)),
         };
-        assert_eq!(Told::parse(&wake), Some(Told::Wake(wanted)));
-        assert_eq!(Told::parse(&wake[..59]), None);
+        assert_eq!(OutputRecord::parse(&wake), Some(OutputRecord::Wake(wanted)));
+        assert_eq!(OutputRecord::parse(&wake[..59]), None);
     }
 
     proptest! {
         #[test]
         fn arbitrary_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
-            if let Some(Told::Stack(stack)) = Told::parse(&bytes) {
+            if let Some(OutputRecord::Stack(stack)) = OutputRecord::parse(&bytes) {
                 prop_assert!(stack.frames().len() <= FRAMES_MAX);
             }
         }

@@ -56,7 +56,7 @@ fn a_cgroup_that_is_too_deep_is_reported() {
 }
 
 #[test]
-fn a_thousand_cgroups_are_told_apart() {
+fn a_thousand_cgroups_are_distinguished() {
     check("a_thousand_cgroups", || {
         let parent = Hierarchy::of_perf_events()?.make();
         let children: Vec<_> = (0..CGROUPS).map(|n| parent.child(&format!("c{n}"))).collect();

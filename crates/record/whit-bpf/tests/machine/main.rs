@@ -20,7 +20,7 @@ use crate::support::load::{busy, forks, shell};
 use crate::support::{Skip, Slack, assert_close, check, probe, undisturbed};
 
 #[test]
-fn a_cpu_that_goes_and_comes_back_loses_nothing() {
+fn a_cpu_that_leaves_and_returns_loses_nothing() {
     check("a_cpu_that_goes_and_comes_back", || {
         let _alone = probe::may_change_the_machine()?;
         let cpu = *cpu_list("online")

@@ -126,9 +126,9 @@ fn threads_that_are_blocked_are_read_with_their_stacks() {
         let bounded = load(1).read().expect("read");
         assert!(bounded.threads.len() == 1 && bounded.left_out > 0, "{bounded:?}");
         // Settings are not those of the object whose maps it has.
-        let nobody = StackOptions { is_system_wide: false, ..options };
-        let of_nobody = stacks.load_blocked(&nobody, 1).unwrap_or_else(|error| panic!("{error}"));
-        assert_eq!({ of_nobody }.read().expect("read"), Blocked::default());
+        let none = StackOptions { is_system_wide: false, ..options };
+        let of_none = stacks.load_blocked(&none, 1).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!({ of_none }.read().expect("read"), Blocked::default());
         drop(release);
         waiter.join().expect("it ends");
         Ok(())

@@ -150,7 +150,7 @@ fn system_wide_has_a_side_band_event_that_runs_at_once() {
 }
 
 #[test]
-fn beside_the_recorded_cpus_there_are_no_switches_and_small_rings() {
+fn outside_the_recorded_cpus_there_are_no_switches_and_small_rings() {
     let plan = EventPlan {
         target: Target::SystemWide(Some(vec![CpuId(0)])),
         tracking: with_switches(),
@@ -160,10 +160,10 @@ fn beside_the_recorded_cpus_there_are_no_switches_and_small_rings() {
     all.iter_mut().for_each(|event| set_watermark(&mut event.attr, 1 << 20));
     let [event, side_band] = &all[..] else { panic!("{all:?}") };
     assert!(!event.is_sideband() && side_band.is_sideband());
-    let beside = side_band.attr_of_sideband_ring();
-    assert!(beside.has(TRACKING) && !beside.has(AttrFlags::CONTEXT_SWITCH));
-    assert_eq!((side_band.attr.wakeup, beside.wakeup), (256 << 10, 32 << 10));
-    assert_eq!((beside.sample_type, beside.config), (side_band.attr.sample_type, 9));
+    let outside = side_band.attr_of_sideband_ring();
+    assert!(outside.has(TRACKING) && !outside.has(AttrFlags::CONTEXT_SWITCH));
+    assert_eq!((side_band.attr.wakeup, outside.wakeup), (256 << 10, 32 << 10));
+    assert_eq!((outside.sample_type, outside.config), (side_band.attr.sample_type, 9));
 }
 
 #[test]

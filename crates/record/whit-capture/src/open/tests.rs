@@ -42,7 +42,7 @@ fn open(
     let mut notices = Vec::new();
     let result = Opener {
         plan,
-        beside: &[],
+        outside: &[],
         rights: Rights::of_process(&roots),
         roots: &roots,
         cgroups: &HashMap::new(),
@@ -74,12 +74,12 @@ fn groups_are_open_on_every_cpu_with_ids_of_their_own() {
 #[test]
 fn threads_that_are_gone_are_left_out_and_none_left_is_an_error() {
     let mut plan = own_plan();
-    let nobody = Tid(i32::MAX);
-    plan.threads = ThreadScope::Each([plan.threads.named(), &[nobody]].concat());
+    let missing = Tid(i32::MAX);
+    plan.threads = ThreadScope::Each([plan.threads.named(), &[missing]].concat());
     let (result, notices) = open(&plan, configured(vec![software("cpu-clock:u", 0)]));
     assert_eq!(result.unwrap()[0].instances.len(), plan.cpus.named().len());
-    assert!(notices.contains(&Notice::ThreadGone { tid: nobody }));
-    plan.threads = ThreadScope::Each(vec![nobody]);
+    assert!(notices.contains(&Notice::ThreadGone { tid: missing }));
+    plan.threads = ThreadScope::Each(vec![missing]);
     let (result, _) = open(&plan, configured(vec![software("cpu-clock:u", 0)]));
     assert!(matches!(result, Err(CaptureError::TargetGone)));
 }

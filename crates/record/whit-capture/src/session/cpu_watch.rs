@@ -59,12 +59,12 @@ impl CpuWatch {
     /// thread of a CPU. Events of threads survive when their CPU goes offline.
     pub(super) fn open(
         plan: &Plan,
-        beside: &[CpuId],
+        outside: &[CpuId],
         on_cpus: bool,
         listener: &mut dyn Listener,
     ) -> CpuWatch {
         let CpuScope::Each(cpus) = &plan.cpus else { return CpuWatch::default() };
-        let mut covered: Vec<CpuId> = cpus.iter().chain(beside).copied().collect();
+        let mut covered: Vec<CpuId> = cpus.iter().chain(outside).copied().collect();
         let mut watched = Vec::new();
         if on_cpus {
             covered.retain(|&cpu| match open_one(cpu) {
@@ -138,12 +138,12 @@ impl CpuWatch {
         let mut stopped = Vec::new();
         self.watched.retain(|watched| {
             let enabled_ns = watched.enabled_ns();
-            let stands = first.next() == Some(enabled_ns);
-            if stands {
+            let is_stopped = first.next() == Some(enabled_ns);
+            if is_stopped {
                 let enabled = Duration::from_nanos(enabled_ns.unwrap_or(0));
                 stopped.push((watched.cpu, watched.opened + enabled));
             }
-            !stands
+            !is_stopped
         });
         stopped
     }

@@ -159,13 +159,13 @@ impl<'a> Drained<'a> {
         let samples = ledger.samples.saturating_add(ledger.lost_records);
         let (events, engine) = control.events_and_engine();
         let without_samples = target_time::compare(&context.plan, events, engine, samples);
-        let nobody_ran = nobody_ran(ledger, &context.plan.events.target);
-        without_samples.into_iter().chain(nobody_ran).for_each(|notice| listener.notice(notice));
+        let no_thread_ran = no_thread_ran(ledger, &context.plan.events.target);
+        without_samples.into_iter().chain(no_thread_ran).for_each(|notice| listener.notice(notice));
     }
 }
 
 /// The notice where none of the threads that were recorded ran.
-fn nobody_ran(ledger: &Ledger, target: &Target) -> Option<Notice> {
+fn no_thread_ran(ledger: &Ledger, target: &Target) -> Option<Notice> {
     let id = match target {
         Target::Processes(ids) => ids.first().map(|pid| pid.main_thread()),
         Target::Threads(ids) => ids.first().copied(),
@@ -173,7 +173,7 @@ fn nobody_ran(ledger: &Ledger, target: &Target) -> Option<Notice> {
     };
     let threads = ledger.watched_threads;
     let has_stacks = ledger.blocked_at_begin > 0;
-    ledger.nobody_ran().then_some(Notice::NobodyRan { threads, id, has_stacks })
+    ledger.no_thread_ran().then_some(Notice::NoThreadRan { threads, id, has_stacks })
 }
 
 /// Waits for the command. Where writing failed it runs on, and a signal to us is its signal too.

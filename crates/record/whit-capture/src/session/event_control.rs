@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_without_switches_stands_in_the_stream_for_each_ring() {
+    fn a_gap_without_switches_is_in_the_stream_for_each_ring() {
         let clock = Some(ClockId::MONOTONIC);
         let mut control = control();
         assert!(control.end_gap(clock).is_empty(), "nothing was left out");

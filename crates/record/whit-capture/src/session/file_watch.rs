@@ -42,7 +42,7 @@ impl FileWatch {
     }
 
     /// Has files opened. Never waits.
-    pub(super) fn tell(&self, fresh: impl Iterator<Item = FreshFile>) {
+    pub(super) fn announce(&self, fresh: impl Iterator<Item = FreshFile>) {
         if let Some(files) = &self.files {
             fresh.for_each(|file| drop(files.try_send(file)));
         }

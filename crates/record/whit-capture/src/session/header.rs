@@ -151,7 +151,7 @@ mod tests {
     use whit_perfdata::record::RawRecord;
 
     #[test]
-    fn names_are_told_by_the_events_first_id() {
+    fn names_are_found_by_the_events_first_id() {
         let event = |name: &str, ids: &[u64]| EventDesc {
             name: name.to_owned(),
             ids: ids.to_vec(),

@@ -168,7 +168,7 @@ impl Looker {
                 }
             }
         }
-        self.files.tell(self.known.take_fresh().into_iter());
+        self.files.announce(self.known.take_fresh().into_iter());
         Ok(())
     }
 }

@@ -14,8 +14,8 @@ pub(super) struct Quota {
     total_bytes: AtomicU64,
     switch_at: u64,
     stop_at: u64,
-    switch_told: AtomicBool,
-    stop_told: AtomicBool,
+    switch_reported: AtomicBool,
+    stop_reported: AtomicBool,
 }
 
 impl Quota {
@@ -30,8 +30,8 @@ impl Quota {
             total_bytes: AtomicU64::new(0),
             switch_at,
             stop_at: files.max_bytes.unwrap_or(u64::MAX),
-            switch_told: AtomicBool::new(false),
-            stop_told: AtomicBool::new(false),
+            switch_reported: AtomicBool::new(false),
+            stop_reported: AtomicBool::new(false),
         }
     }
 
@@ -40,10 +40,10 @@ impl Quota {
     pub(super) fn add(&self, bytes: u64) -> Option<ReaderEvent> {
         let total = self.total_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
         let output_file = self.part_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        if total >= self.stop_at && !self.stop_told.swap(true, Ordering::Relaxed) {
+        if total >= self.stop_at && !self.stop_reported.swap(true, Ordering::Relaxed) {
             return Some(ReaderEvent::SizeReached);
         }
-        if output_file >= self.switch_at && !self.switch_told.swap(true, Ordering::Relaxed) {
+        if output_file >= self.switch_at && !self.switch_reported.swap(true, Ordering::Relaxed) {
             return Some(ReaderEvent::SwitchDue);
         }
         None
@@ -52,7 +52,7 @@ impl Quota {
     /// A new output begins.
     pub(super) fn next_part(&self) {
         self.part_bytes.store(0, Ordering::Relaxed);
-        self.switch_told.store(false, Ordering::Relaxed);
+        self.switch_reported.store(false, Ordering::Relaxed);
     }
 }
 
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_limit_is_told_once_and_again_for_the_next_output() {
+    fn each_limit_is_reported_once_and_again_for_the_next_output() {
         let files = Files {
             switch: Some(SwitchOutput::AtBytes(100)),
             max_bytes: Some(250),

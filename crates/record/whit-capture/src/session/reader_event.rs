@@ -39,7 +39,7 @@ impl SessionNotifier {
         self.wake.clone()
     }
 
-    pub(super) fn tell(&self, news: ReaderEvent) {
+    pub(super) fn send(&self, news: ReaderEvent) {
         // The session listens until it has joined the reader.
         let _ = self.sender.send(news);
         let _ = self.wake.wake();

@@ -47,7 +47,7 @@ impl Reader {
     /// Gives it its stream.
     pub(super) fn with_stream(self, sink: StreamSink) -> ReaderThread {
         let usage = CpuUsage::default();
-        ReaderThread { reader: self, sink, wakeups: 0, usage, told_bytes: 0, metered: (0, 0) }
+        ReaderThread { reader: self, sink, wakeups: 0, usage, reported_bytes: 0, metered: (0, 0) }
     }
 }
 
@@ -60,7 +60,7 @@ pub(super) struct ReaderThread {
     /// CPU time of its thread; before the thread ends, that up to the present output.
     usage: CpuUsage,
     /// Bytes of the present stream that the quota knows of.
-    told_bytes: u64,
+    reported_bytes: u64,
     /// CPU time of the thread and samples of the present stream that the meter knows of.
     metered: (u64, u64),
 }
@@ -136,7 +136,7 @@ impl ReaderThread {
             let _ = take_short_slices(SLICE_NS);
             let result = self.work(&inbox, &shared);
             self.usage = CpuUsage::of_thread().unwrap_or_default().since(&self.usage);
-            shared.notifier.tell(ReaderEvent::Ended);
+            shared.notifier.send(ReaderEvent::Ended);
             (self, result)
         };
         let name = format!("whit-reader-{number}");
@@ -164,25 +164,25 @@ impl ReaderThread {
             let bytes = self.reader.ring_drainer.pass(&mut self.sink, pass)?;
             let is_busy = bytes > BUSY_BYTES as u64;
             pass = if is_busy { Pass::AtLeast(BUSY_BYTES) } else { Pass::WorthWhile };
-            shared.file_watch.tell(self.reader.ring_drainer.take_fresh_files());
+            shared.file_watch.announce(self.reader.ring_drainer.take_fresh_files());
             self.report_size(shared);
             if let Some(meter) = &shared.meter {
                 self.report_work(meter);
             }
             if gone && !all_gone {
                 all_gone = true;
-                shared.notifier.tell(ReaderEvent::AllGone);
+                shared.notifier.send(ReaderEvent::AllGone);
             }
         }
     }
 
     fn report_size(&mut self, shared: &Shared) {
-        let bytes = self.sink.counts().bytes.saturating_sub(self.told_bytes);
-        self.told_bytes += bytes;
+        let bytes = self.sink.counts().bytes.saturating_sub(self.reported_bytes);
+        self.reported_bytes += bytes;
         if bytes > 0
             && let Some(news) = shared.quota.add(bytes)
         {
-            shared.notifier.tell(news);
+            shared.notifier.send(news);
         }
     }
 
@@ -233,7 +233,7 @@ impl ReaderThread {
         drainer.snapshot(&mut self.sink, &shared.events)?;
         let sink = std::mem::replace(&mut self.sink, sink);
         drainer.start_stream();
-        self.told_bytes = 0;
+        self.reported_bytes = 0;
         self.metered.1 = 0;
         let journal = drainer.take_journal();
         self.sink.records(&journal.records)?;

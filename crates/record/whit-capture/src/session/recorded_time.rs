@@ -42,8 +42,8 @@ impl RecordedTime {
     /// The spans of an output that ends; a span that is open goes on in the next one. No output has
     /// a single moment of change: its readers change one after the other.
     pub(super) fn lap(&mut self) -> Option<Vec<RecordedSpan>> {
-        let goes_on = self.from.is_some();
-        if goes_on {
+        let continues = self.from.is_some();
+        if continues {
             self.end(TimestampNs(u64::MAX));
             self.from = Some(TimestampNs(0));
         }
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_goes_on_in_the_next_output() {
+    fn a_span_continues_in_the_next_output() {
         let mut time = recorded();
         time.start();
         let [first] = time.lap().unwrap()[..] else { panic!("one span") };

@@ -50,7 +50,7 @@ pub(super) struct Ready {
 struct OpenContext {
     plan: Plan,
     /// CPUs whose sideband alone is recorded.
-    beside: Vec<CpuId>,
+    outside: Vec<CpuId>,
     rights: Rights,
     kernel: KernelFeatures,
     rate: (Rate, bool),
@@ -79,15 +79,15 @@ impl SetUp<'_> {
         let rate = configure::checked_rate(wanted.rate, roots, self.listener)?;
         let on_cpus = plan.is_system_wide() || self.engine.capabilities().needs_cpus;
         // The sideband, and the watch over CPUs.
-        let beside_events = 1 + usize::from(on_cpus) + usize::from(self.watches_mappings);
+        let extra_events = 1 + usize::from(on_cpus) + usize::from(self.watches_mappings);
         let chosen = names::directories(wanted, self.engine)?;
-        let events = wanted.specs.len() * chosen.len().max(1) + beside_events;
+        let events = wanted.specs.len() * chosen.len().max(1) + extra_events;
         let plan = open::fit_descriptors(plan, events, self.listener)?;
-        let beside = target::beside(&wanted.target, roots);
+        let outside = target::outside(&wanted.target, roots);
         let cgroups = self.cgroups()?;
-        let context = OpenContext { plan, beside, rights, kernel, rate, cgroups, chosen };
+        let context = OpenContext { plan, outside, rights, kernel, rate, cgroups, chosen };
         // Before the events, so that none of them is lost unseen.
-        let cpu_watch = CpuWatch::open(&context.plan, &context.beside, on_cpus, self.listener);
+        let cpu_watch = CpuWatch::open(&context.plan, &context.outside, on_cpus, self.listener);
         let ((events, rings), private) = self.open_supported(&context)?;
         let private = private.map(|private| self.open_private(&context, private));
         let private = private.transpose()?;
@@ -119,7 +119,7 @@ impl SetUp<'_> {
     ) -> Result<Opened, CaptureError> {
         let mut opener = Opener {
             plan: &context.plan,
-            beside: &context.beside,
+            outside: &context.outside,
             rights: context.rights,
             roots: self.roots,
             cgroups: &context.cgroups,
@@ -127,7 +127,7 @@ impl SetUp<'_> {
             listener: &mut *self.listener,
         };
         let open = opener.open_all(vec![event])?;
-        let rings = ring_set::map_rings(&context.beside, &open, pages, self.listener)?;
+        let rings = ring_set::map_rings(&context.outside, &open, pages, self.listener)?;
         Ok((open, rings))
     }
 
@@ -248,7 +248,7 @@ impl SetUp<'_> {
             }
             let mut opener = Opener {
                 plan: &context.plan,
-                beside: &context.beside,
+                outside: &context.outside,
                 rights: context.rights,
                 roots: self.roots,
                 cgroups: &context.cgroups,
@@ -256,7 +256,7 @@ impl SetUp<'_> {
                 listener: &mut *self.listener,
             };
             let open = opener.open_all(events)?;
-            let rings = ring_set::map_rings(&context.beside, &open, pages, self.listener)?;
+            let rings = ring_set::map_rings(&context.outside, &open, pages, self.listener)?;
             let mapped = rings.first().map_or(pages, |r| r.ring.data_size_bytes() / page);
             if mapped == pages {
                 return Ok((open, rings));

@@ -148,8 +148,8 @@ impl RecordDecoder for StretchedDecoder {
         self.inner.as_ref().map_or(self.ring_time, |inner| inner.ring_time())
     }
 
-    fn last_beside(&self) -> Option<TimestampNs> {
-        self.inner.as_ref().and_then(|inner| inner.last_beside())
+    fn last_outside(&self) -> Option<TimestampNs> {
+        self.inner.as_ref().and_then(|inner| inner.last_outside())
     }
 }
 

@@ -28,7 +28,7 @@ impl Run {
     }
 
     /// Kernels without these statistics write zeros.
-    fn is_told(&self) -> bool {
+    fn is_known(&self) -> bool {
         self.numbers.split_ascii_whitespace().next().is_some_and(|time| time != "0")
     }
 }
@@ -49,7 +49,7 @@ impl Watched {
         }
         let run = |&tid: &Tid| {
             let run = Run::read(roots, tid)?;
-            run.is_told().then_some((tid, run))
+            run.is_known().then_some((tid, run))
         };
         Watched { before: threads.iter().filter_map(run).collect() }
     }
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_watched_where_the_kernel_does_not_tell() {
+    fn no_thread_is_watched_where_the_kernel_shows_no_runs() {
         let place = tempfile::tempdir().unwrap();
         state(place.path(), 1, 'S', "0 0 0\n");
         let (watched, roots) = watched(place.path(), &[1, 2]);

@@ -163,7 +163,7 @@ impl Opener<'_> {
         match self.run_somehow(event, &attr, target) {
             Ok(count) => self.judge(event, count, Side::UserOnly),
             // Not that it is not there: this PMU cannot tell user space from the kernel.
-            Err(Errno::INVAL | Errno::OPNOTSUPP) if !self.tells_modes_apart(event) => {
+            Err(Errno::INVAL | Errno::OPNOTSUPP) if !self.distinguishes_modes(event) => {
                 self.refused(error, Needs::Kernel)
             }
             Err(error) => self.refused(error, needs),
@@ -186,7 +186,7 @@ impl Opener<'_> {
     }
 
     /// Those of the cores do, and the kernel's own events.
-    fn tells_modes_apart(&self, event: &ResolvedEvent) -> bool {
+    fn distinguishes_modes(&self, event: &ResolvedEvent) -> bool {
         let generic = [TYPE_HARDWARE, TYPE_SOFTWARE, TYPE_HW_CACHE, TYPE_RAW, TYPE_TRACEPOINT];
         generic.contains(&event.pmu_type)
             || self.table.core_pmus().any(|pmu| pmu.pmu_type == event.pmu_type)

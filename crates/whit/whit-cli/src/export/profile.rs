@@ -13,7 +13,7 @@ use whit_export::{Content, ExportError, Format};
 use whit_perfdata::reader::Recording;
 use whit_profile::model::Profile;
 use whit_profile::switches::{self, SwitchOptions, Switches};
-use whit_profile::{LoadOptions, SinglesWanted, tells_cgroups};
+use whit_profile::{LoadOptions, SinglesWanted, has_cgroups};
 use whit_view::warning::warning_text;
 
 /// Stretches of threads' time lines up to which none are joined.
@@ -32,7 +32,7 @@ pub(super) fn run(
         );
     }
     let mut options = args.load.options(recording)?;
-    options.facets.cgroup = tells_cgroups(recording);
+    options.facets.cgroup = has_cgroups(recording);
     options.singles = format.shows_time().then_some(args.samples.unwrap_or_default().wanted());
     let (profile, switches) = load(args, format, recording, &options)?;
     profile.warnings.iter().map(warning_text).for_each(message::error);
@@ -93,11 +93,11 @@ fn load_with_switches(
 ) -> Result<(Profile, Option<Switches>)> {
     let progress = LoadProgress::new("reading", false);
     let update = |done, total| progress.update(done, total);
-    let loaded = match max_spans.filter(|_| switches::may_tell(recording)) {
+    let loaded = match max_spans.filter(|_| switches::may_show(recording)) {
         Some(max_spans) => {
             let wanted = SwitchOptions { max_worst: 0, max_spans, ..SwitchOptions::default() };
             switches::load(recording, options, wanted, &update).map(|(profile, switches)| {
-                let has_switches = switches.sources.tells_switches();
+                let has_switches = switches.sources.has_switches();
                 (profile, has_switches.then_some(switches))
             })
         }

@@ -33,10 +33,10 @@ impl Writer {
 
     fn switch(&mut self, time: u64, tid: u64, user: u64, kernel: u64) {
         let what = SWITCH | IS_PREEMPTION << 8 | 2 << 16 | tid << 32;
-        self.tell(&[what, time, 7 | user << 32 | kernel << 48]);
+        self.write(&[what, time, 7 | user << 32 | kernel << 48]);
     }
 
-    fn tell(&mut self, record: &[u64]) {
+    fn write(&mut self, record: &[u64]) {
         let ([count, from, to], time) = (self.lost, record[1]);
         let whole = [&[LOST, to, count, from], record].concat();
         let written = self.put(if count > 0 { &whole } else { record });
@@ -94,12 +94,12 @@ fn records_are_read_as_they_are_written() {
 }
 
 #[test]
-fn the_futex_of_a_wait_stands_behind_the_next_thread() {
+fn the_futex_of_a_wait_follows_the_next_thread() {
     let (mut writer, mut channel) = pair();
     let address = 0x7fff_ffff_f000;
-    writer.tell(&[SWITCH | (HAS_NEXT | HAS_FUTEX) << 8 | 9 << 32, 100, 7, 5 | 6 << 32, address]);
-    writer.tell(&[SWITCH | HAS_FUTEX << 8 | 6 << 32, 200, 5, 0x1000]);
-    writer.tell(&[SWITCH | 8 << 32, 300, 5]);
+    writer.write(&[SWITCH | (HAS_NEXT | HAS_FUTEX) << 8 | 9 << 32, 100, 7, 5 | 6 << 32, address]);
+    writer.write(&[SWITCH | HAS_FUTEX << 8 | 6 << 32, 200, 5, 0x1000]);
+    writer.write(&[SWITCH | 8 << 32, 300, 5]);
     channel.look();
     let mut next = || match channel.next_until(u64::MAX) {
         Some(Record::Switch(switch)) => (switch.time_ns, switch.next, switch.futex),
@@ -114,8 +114,8 @@ fn the_futex_of_a_wait_stands_behind_the_next_thread() {
 #[test]
 fn those_that_come_have_a_word_or_a_record_of_their_own() {
     let (mut writer, mut channel) = pair();
-    writer.tell(&[SWITCH | HAS_NEXT << 8 | 9 << 32, 100, 7, 5 | 6 << 32]);
-    writer.tell(&[CAME | 8 << 32, 200, 7]);
+    writer.write(&[SWITCH | HAS_NEXT << 8 | 9 << 32, 100, 7, 5 | 6 << 32]);
+    writer.write(&[CAME | 8 << 32, 200, 7]);
     writer.switch(300, 8, 0, 0);
     channel.look();
     let Some(Record::Switch(first)) = channel.next_until(100) else { panic!() };
@@ -159,8 +159,8 @@ proptest! {
             for _ in 0..switches {
                 match written % 3 {
                     0 => writer.switch(written, 1, 0, 0),
-                    1 => writer.tell(&[SWITCH | HAS_NEXT << 8, written, 7, 8]),
-                    _ => writer.tell(&[CAME, written, 7]),
+                    1 => writer.write(&[SWITCH | HAS_NEXT << 8, written, 7, 8]),
+                    _ => writer.write(&[CAME, written, 7]),
                 }
                 written += 1;
             }

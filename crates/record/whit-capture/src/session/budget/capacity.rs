@@ -32,7 +32,7 @@ pub(super) struct Capacity {
 /// Processes or cgroups that may have a quota.
 #[derive(Debug)]
 enum Limited {
-    Nobody,
+    NoProcess,
     Processes(Vec<Pid>),
     Cgroups(Hierarchy, Vec<String>),
 }
@@ -75,7 +75,7 @@ impl Capacity {
         }
         self.read_at = Some(now);
         self.quota = match &mut self.limited {
-            Limited::Nobody => None,
+            Limited::NoProcess => None,
             Limited::Processes(pids) => {
                 let roots = &self.roots;
                 pids.retain(|pid| roots.proc.join(pid.0.to_string()).exists());
@@ -98,7 +98,7 @@ impl Limited {
         match &events.target {
             Target::SystemWide(_) => Limited::of_events(context),
             Target::Named(chosen, _) => match &chosen.cgroups {
-                None => Limited::Nobody,
+                None => Limited::NoProcess,
                 Some(chosen) => {
                     let names = chosen.cgroups.iter().map(|cgroup| cgroup.path.clone()).collect();
                     Limited::Cgroups(chosen.mounted.hierarchy.clone(), names)
@@ -116,7 +116,7 @@ impl Limited {
     fn processes(pids: impl ExactSizeIterator<Item = Pid>) -> Limited {
         match pids.len() <= PROCESSES_MAX {
             true => Limited::Processes(pids.collect()),
-            false => Limited::Nobody,
+            false => Limited::NoProcess,
         }
     }
 
@@ -130,7 +130,7 @@ impl Limited {
                 names.dedup();
                 Limited::Cgroups(hierarchy, names)
             }
-            _ => Limited::Nobody,
+            _ => Limited::NoProcess,
         }
     }
 }
@@ -141,7 +141,7 @@ mod tests {
 
     fn capacity(cpus: Option<f64>, quota: Option<f64>) -> Capacity {
         let read_at = Some(Instant::now());
-        let (limited, roots) = (Limited::Nobody, Roots::default());
+        let (limited, roots) = (Limited::NoProcess, Roots::default());
         Capacity { cpus, all_cpus: 4.0, limited, roots, read_at, quota }
     }
 

@@ -40,7 +40,7 @@ fn emit(kernel: &mut Kernel, reader: &RunningDrainer) {
 }
 
 #[test]
-fn each_record_stands_in_one_of_two_outputs() {
+fn each_record_is_in_one_of_two_outputs() {
     for way in ways() {
         let place = tempfile::tempdir().unwrap();
         let rig = Rig::new(place.path(), &way, |_| Faults::default());
@@ -76,7 +76,7 @@ fn each_record_stands_in_one_of_two_outputs() {
 }
 
 #[test]
-fn a_reader_whose_disk_fails_ends_and_says_so() {
+fn a_reader_with_a_failing_disk_ends_and_says_so() {
     for way in ways() {
         let place = tempfile::tempdir().unwrap();
         let size = if way.compression_level.is_some() { 300 } else { 9000 };

@@ -112,39 +112,39 @@ fn drops_behind_the_last_record_are_the_kernels_and_last_until_the_ring_was_drai
         let losses = Losses { events: &events, of_engine: &of_engine };
         let begin = Instant::now();
         let stopped = begin + Duration::from_nanos(900);
-        let told = |end: RingEnd| {
+        let stated = |end: RingEnd| {
             let (quiet, _) = share(begin, Vec::new());
             let (share, _) = share(begin, vec![end]);
             let all = losses.unreported(&[quiet, share], stopped);
-            let told = |one: &UnreportedLoss| {
+            let stated = |one: &UnreportedLoss| {
                 let UnreportedLoss { ring_drainer, lost, paused_ns, since, id, cpu } = *one;
                 (ring_drainer, lost, paused_ns, since.0, id, cpu)
             };
-            all.iter().map(told).collect::<Vec<_>>()
+            all.iter().map(stated).collect::<Vec<_>>()
         };
         let kept = end(begin, Some(500));
         // By the clock of the records, the ring was drained at 1500 and all stopped at 1900.
-        assert_eq!(told(kept.clone()), [(1, dropped, 300, 1_200, id, CPU)]);
+        assert_eq!(stated(kept.clone()), [(1, dropped, 300, 1_200, id, CPU)]);
         for drained_ns in [None, Some(5_000)] {
-            assert_eq!(told(end(begin, drained_ns)), [(1, dropped, 700, 1_200, id, CPU)]);
+            assert_eq!(stated(end(begin, drained_ns)), [(1, dropped, 700, 1_200, id, CPU)]);
         }
         // Until 1300 it was known to be full.
         let mut known = kept.clone();
         known.paused.add(TimestampNs(1_100), TimestampNs(1_300));
-        assert_eq!(told(known), [(1, dropped, 200, 1_200, id, CPU)]);
+        assert_eq!(stated(known), [(1, dropped, 200, 1_200, id, CPU)]);
         // Nobody knows how long.
         let backward = RingEnd { is_backward: true, ..kept.clone() };
-        assert_eq!(told(backward), [(1, dropped, 0, 1_200, id, CPU)]);
+        assert_eq!(stated(backward), [(1, dropped, 0, 1_200, id, CPU)]);
         let empty = RingEnd { last_record: TimestampNs(0), ..kept.clone() };
-        assert_eq!(told(empty), [(1, dropped, 0, 0, id, CPU)]);
+        assert_eq!(stated(empty), [(1, dropped, 0, 0, id, CPU)]);
         let any_cpu = RingEnd { cpu: None, ..kept.clone() };
-        assert_eq!(told(any_cpu), [(1, dropped, 300, 1_200, id, ANY_CPU)]);
+        assert_eq!(stated(any_cpu), [(1, dropped, 300, 1_200, id, ANY_CPU)]);
         // A LOST record reports some, or all.
         let some = RingEnd { reported: dropped - 1, ..kept.clone() };
-        assert_eq!(told(some), [(1, 1, 300, 1_200, id, CPU)]);
-        assert_eq!(told(RingEnd { reported: dropped, ..kept.clone() }), []);
+        assert_eq!(stated(some), [(1, 1, 300, 1_200, id, CPU)]);
+        assert_eq!(stated(RingEnd { reported: dropped, ..kept.clone() }), []);
         // Nobody writes into it.
-        assert_eq!(told(RingEnd { members: Vec::new(), ..kept }), []);
+        assert_eq!(stated(RingEnd { members: Vec::new(), ..kept }), []);
         Ok(())
     });
 }
@@ -227,10 +227,10 @@ fn losses_are_written_into_the_streams_of_their_readers() {
         let mut of_cpu = losses.nothing_of(CpuId(5));
         assert_eq!((of_ring.since, of_cpu.since), (TimestampNs(1_200), TimestampNs(0)));
         of_cpu.begin_at_least(TimestampNs(1));
-        let mut of_nobody = UnreportedLoss { ring_drainer: 2, lost: 3, ..of_ring };
-        of_nobody.begin_at_least(TimestampNs(1));
-        assert_eq!(of_nobody.since, TimestampNs(1_200));
-        let all = [UnreportedLoss { lost: 12, ..of_ring }, of_cpu, of_nobody];
+        let mut of_none = UnreportedLoss { ring_drainer: 2, lost: 3, ..of_ring };
+        of_none.begin_at_least(TimestampNs(1));
+        assert_eq!(of_none.since, TimestampNs(1_200));
+        let all = [UnreportedLoss { lost: 12, ..of_ring }, of_cpu, of_none];
         losses.write(&mut [first, second], &all).unwrap();
         assert_eq!(losses_in(&first_file, id), [(0, 1, 5)]);
         assert_eq!(losses_in(&second_file, id), [(12, 1_200, CPU.0)]);

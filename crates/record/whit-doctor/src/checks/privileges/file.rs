@@ -8,7 +8,7 @@ use crate::machine::{Privileges, ProgramFile};
 use crate::refusal::grant;
 
 /// Whit makes use of it, but is not given it: it pins any amount of memory.
-const HARMLESS_BESIDE: CapabilitySet = CapabilitySet::of(&[Capability::IpcLock]);
+const HARMLESS_EXTRA: CapabilitySet = CapabilitySet::of(&[Capability::IpcLock]);
 
 pub(super) fn check(privileges: &Privileges) -> Finding {
     let finding =
@@ -37,7 +37,7 @@ pub(super) fn check(privileges: &Privileges) -> Finding {
 fn judge(lent: FileCapabilities, file: &ProgramFile, privileges: &Privileges) -> (Status, String) {
     let permitted = lent.permitted;
     let needed = CapabilitySet::for_profiling(privileges.knows_perfmon);
-    let beyond = permitted.without(needed).without(HARMLESS_BESIDE);
+    let beyond = permitted.without(needed).without(HARMLESS_EXTRA);
     let lacking = needed.without(permitted);
     if let Some(why) = not_in_force(file, privileges) {
         return (Status::Refused, format!("lends {permitted}, but they do not count: {why}"));
