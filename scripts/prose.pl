@@ -1,13 +1,13 @@
 #!/usr/bin/env perl
 # Measures the language of documents and comments: long sentences, sentences that begin with a
 # relative word, relative clauses without a noun, private words, and doc lines that restate a name or say nothing.
-# Tables, code blocks, inline code and quoted output are left out.
+# Tables, code blocks, inline code and quoted output are left out. Names in code have no private words either.
 #
 #   scripts/prose.pl              judges the tree by scripts/prose.limits; exit code 1 above a limit
 #   scripts/prose.pl -v           lists each finding with its file and line
 #   scripts/prose.pl FILE...      judges these files; the limit is 0
 #   scripts/prose.pl -            judges standard input as plain text (whit --help | scripts/prose.pl -)
-#   scripts/prose.pl --only=long  lists one category (long, opening, relative, private, restated, vague)
+#   scripts/prose.pl --only=long  lists one category (long, opening, relative, private, names, restated, vague)
 #   scripts/prose.pl --lower      writes lower limits where the tree has fewer findings
 #   scripts/prose.pl --self-test  checks sentences that have to be counted, and others that must not be
 use strict;
@@ -19,12 +19,13 @@ use File::Find qw(find);
 # Longest sentence that is not counted, in words.
 my $LONGEST = 40;
 
-my @CATEGORIES = qw(long opening relative private restated vague);
+my @CATEGORIES = qw(long opening relative private names restated vague);
 my %TITLE = (
     long     => "sentences above $LONGEST words",
     opening  => 'sentences that begin with What, Who, Whose, Of …',
     relative => 'relative clauses without a noun',
     private  => 'private words',
+    names    => 'private words in names',
     restated => 'doc lines that restate a name',
     vague    => 'doc lines that say nothing',
 );
@@ -62,6 +63,9 @@ my @PRIVATE = (
     qr/\bheed(?:s|ed|ing)?\b/i,
     qr/\bside[- ]bands?\b/i,
 );
+
+# Private words of names, in names that are cut at "_" and at capitals. A stand-in is a term.
+my $NAME_WORD = qr/(?<![a-z0-9])(?:told|tell|tells|telling|beside|goes|go_on|nobody|somebody|whose|stands|stand(?!_ins?(?![a-z0-9])))(?![a-z0-9])/;
 
 my %STOP = map { $_ => 1 } qw(a an the of to in on for is are be this that its it and or by with at from as);
 # Words that name nothing: a doc line of one to three of them ("Where.", "All of them.") says nothing.
@@ -250,6 +254,178 @@ sub judge_restated {
     found('restated', $file, $line, "$text ($name)");
 }
 
+# The words of a name: "NobodyRan" and "nobody_ran" are "nobody_ran".
+sub split_name {
+    my ($name) = @_;
+    $name =~ s/([a-z0-9])([A-Z])/$1_$2/g;
+    $name =~ s/([A-Z])([A-Z][a-z])/$1_$2/g;
+    return lc $name;
+}
+
+sub judge_name {
+    my ($file, $line, $name, $text) = @_;
+    # The user of this name has this number.
+    return if $name eq 'NOBODY' and $text =~ /\b65_?534\b/;
+    my ($word) = split_name($name) =~ /($NAME_WORD)/ or return;
+    found('names', $file, $line, "$word: $name");
+}
+
+# Code with blanks in place of comments and literals. Characters keep their places.
+sub bare_code {
+    my ($file, $text) = @_;
+    my $blank = sub { (my $s = $_[0]) =~ s/[^\n]/ /g; $s };
+    my $comment = qr{//[^\n]*|/\*.*?(?:\*/|\z)}s;
+    my $string = qr/"(?:[^"\\]|\\.)*(?:"|\z)/s;
+    my $literal = $file =~ /\.rs$/ ? qr/(?<!\w)b?r(#*)".*?(?:"\g{-1}|\z)|$string|'(?:\\.[^'\n]*|[^'\\\n])'/s
+        : $file =~ /\.m?js$/ ? qr/$string|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*(?:`|\z)/s
+        : qr/$string|'(?:[^'\\\n]|\\.)*'/s;
+    $text =~ s/($comment|$literal)/$blank->($1)/ge;
+    # Places in a text of single bytes are found at once.
+    $text =~ tr/\x00-\x7f/?/c;
+    utf8::downgrade($text);
+    return $text;
+}
+
+# The place behind the bracket that opens at a place.
+sub bracket_end {
+    my ($code, $at) = @_;
+    my $depth = 0;
+    pos($$code) = $at;
+    while ($$code =~ /([(\[{])|[)\]}]/g) {
+        $depth += defined $1 ? 1 : -1;
+        return pos $$code if $depth <= 0;
+    }
+    return length $$code;
+}
+
+# Text with blanks in place of its brackets and of their content.
+sub flat {
+    my ($text) = @_;
+    my $depth = 0;
+    $text =~ s/([(\[{])|([)\]}])|([^()\[\]{}]+)/
+        if (defined $1) { $depth++; ' ' } elsif (defined $2) { $depth--; ' ' } else { $depth ? ' ' x length $3 : $3 }/gex;
+    return $text;
+}
+
+# Names that a pattern binds: no constructors, no paths, no fields before a pattern of their own.
+sub bindings {
+    my ($pattern, $at) = @_;
+    my @names;
+    push @names, [$at + $-[1], $1]
+        while $pattern =~ /(?<![\w:.'])(?:r#)?([a-z_]\w*)\b(?!\s*(?:::|[!({.]|:(?!:)\s*[a-z_(&\[{]))/g;
+    return @names;
+}
+
+# A pattern with its type, or a parameter: the names before the colon that stands in no bracket.
+sub typed_bindings {
+    my ($text, $at) = @_;
+    my $end = flat($text) =~ /(?<!:):(?!:)|\sin\s/ ? $-[0] : length $text;
+    return bindings(substr($text, 0, $end), $at);
+}
+
+# The parameters of a function behind its name.
+sub parameters {
+    my ($code, $at) = @_;
+    pos($$code) = $at;
+    if ($$code =~ /\G\s*</gc) {
+        my $depth = 1;
+        $depth += $1 eq '<' ? 1 : -1 while $depth and $$code =~ /(<|(?<![-=])>)/g;
+    }
+    $$code =~ /\G\s*\(/gc or return;
+    my $from = pos $$code;
+    return parameter_list(substr($$code, $from, bracket_end($code, $from - 1) - 1 - $from), $from);
+}
+
+sub parameter_list {
+    my ($list, $from) = @_;
+    my ($flat, @names) = (flat($list));
+    while ($flat =~ /[^,]+/g) {
+        my ($begin, $end) = ($-[0], $+[0]);
+        push @names, typed_bindings(substr($list, $begin, $end - $begin), $from + $begin);
+    }
+    return @names;
+}
+
+# The pattern of the arm whose arrow stands at a place, without its condition.
+sub arm {
+    my ($code, $arrow) = @_;
+    my $from = $arrow > 400 ? $arrow - 400 : 0;
+    my ($text, $depth) = (substr($$code, $from, $arrow - $from), 0);
+    my $begin = length $text;
+    while ($begin > 0) {
+        my $mark = substr $text, $begin - 1, 1;
+        if ($mark =~ /[)\]}]/) {
+            # A block before the arm ends the arm before it; a pattern goes on behind its own brace.
+            last if $mark eq '}' and !$depth and substr($text, $begin) =~ /\S/ and substr($text, $begin) !~ /^\s*(?:if\b|\||$)/;
+            $depth++;
+        } elsif ($mark =~ /[(\[{]/) {
+            last unless $depth--;
+        } elsif (!$depth and $mark =~ /[,;]/) {
+            last;
+        }
+        $begin--;
+    }
+    my $pattern = substr $text, $begin;
+    $pattern =~ s/\sif\b.*//s;
+    return ($pattern, $from + $begin);
+}
+
+# Definitions of a Rust file: [place, name] each. Uses are left out, since a name is mended at its definition.
+sub rust_definitions {
+    my ($code) = @_;
+    my @names;
+    my $item = qr/fn|struct|enum|union|trait|type|mod|const(?!\s+(?:fn|unsafe|extern|async)\b)|static(?:\s+mut)?|macro_rules!/;
+    while ($$code =~ /(?<![\w'])($item)\s+(?:r#)?([A-Za-z_]\w*)/g) {
+        my ($kind, $place, $name, $end) = ($1, $-[2], $2, $+[2]);
+        push @names, [$place, $name];
+        if ($kind eq 'fn') {
+            push @names, parameters($code, $end);
+        } elsif ($kind =~ /^(?:struct|enum|union)$/) {
+            pos($$code) = $end;
+            if ($$code =~ /\G[^{;]*\{/gc) {
+                my $from = pos $$code;
+                my $body = substr $$code, $from, bracket_end($code, $from - 1) - 1 - $from;
+                push @names, [$from + $-[1], $1] while $body =~ /(?<![\w:'])(?:r#)?([a-z_]\w*)\s*:(?!:)/g;
+                if ($kind eq 'enum') {
+                    (my $variants = flat($body)) =~ tr/#/ /;
+                    push @names, [$from + $-[1], $1] while $variants =~ /(?:^|,)\s*([A-Za-z_]\w*)/g;
+                }
+            }
+        }
+        pos($$code) = $end;
+    }
+    push @names, [$-[1], $1] while $$code =~ /\bas\s+([A-Za-z_]\w*)\s*[,;}]/g;
+    push @names, typed_bindings($1, $-[1]) while $$code =~ /\blet\s+([^=;]{1,400})/g;
+    push @names, bindings($1, $-[1]) while $$code =~ /\bfor\s+(?!<)((?:[^;{}]|\{[^{};]*\}){1,200}?)\s+in\b/g;
+    push @names, parameter_list($1, $-[1]) while $$code =~ /(?:[(,={;]|\bmove|\breturn|=>|^)\s*\|([^|;]{1,300})\|/g;
+    push @names, bindings(arm($code, $-[0])) while $$code =~ /=>/g;
+    my %seen;
+    return sort { $a->[0] <=> $b->[0] } grep { !$seen{ $_->[0] }++ } @names;
+}
+
+# Names in C and JavaScript, each at its first place: they have few keywords that begin a definition.
+sub first_uses {
+    my ($code) = @_;
+    my (%seen, @names);
+    while ($$code =~ /([A-Za-z_]\w*)/g) {
+        push @names, [$-[1], $1] unless $seen{$1}++;
+    }
+    return @names;
+}
+
+sub judge_names {
+    my ($file, $text) = @_;
+    my $code = bare_code($file, $text);
+    my @lines = split /\n/, $text;
+    my ($line, $at) = (1, 0);
+    for ($file =~ /\.rs$/ ? rust_definitions(\$code) : first_uses(\$code)) {
+        my ($place, $name) = @$_;
+        $line += substr($code, $at, $place - $at) =~ tr/\n//;
+        $at = $place;
+        judge_name($file, $line, $name, $lines[$line - 1] // '');
+    }
+}
+
 # Comments of Rust, C and JavaScript.
 sub judge_source {
     my ($file, @lines) = @_;
@@ -310,7 +486,7 @@ sub lines_of {
 sub judge_text {
     my ($file, $text) = @_;
     if ($file =~ /\.md$/) { judge_markdown($file, lines_of($text)); }
-    elsif ($file =~ /\.(?:rs|c|h|cpp|hpp|cc|js|mjs)$/) { judge_source($file, lines_of($text)); }
+    elsif ($file =~ /\.(?:rs|c|h|cpp|hpp|cc|js|mjs)$/) { judge_source($file, lines_of($text)); judge_names($file, $text); }
     else { judge_plain($file, lines_of($text)); }
 }
 
@@ -462,6 +638,24 @@ sub self_test {
         ['a.rs', "// What is kept.\nlet a = 1; // the bell\nlet s = \"the carrier\";\n", { opening => 1, relative => 1, private => 1 }],
         ['a.rs', "let s = \"// the bell\";\n", {}],
         ['a.c', "/* The bell\n * rings. */\nint bell;\n", { private => 1 }],
+        ['a.rs', "fn is_told() {}\nconst fn tells() {}\nstruct Told;\nenum E { A }\nmod beside;\ntype Whose = u8;\n", { names => 5 }],
+        ['a.rs', "const TOLD_PERCENT: f64 = 5.0;\nstatic BESIDE: [u8; 2] = [0; 2];\ntrait TellsTime {}\nunion GoesOn { a: u8 }\n", { names => 4 }],
+        ['a.rs', "enum Owner {\n    #[default]\n    Nobody,\n    Mm(Told),\n    CannotTell { told: u8 },\n    Mixed = 3,\n}\n", { names => 3 }],
+        ['a.rs', "pub(crate) enum E<T: Tells> {\n    /// It runs a function of a thread.\n    A(fn(u8) -> T),\n    #[serde(rename = \"x\")]\n    NobodyRan,\n}\n", { names => 1 }],
+        ['a.rs', "struct S<'a> {\n    pub told: &'a str,\n    pub(crate) ins_are_told: bool,\n    beside: Vec<u8>,\n}\n", { names => 3 }],
+        ['a.rs', "fn f(told: u8, mut beside: &[u8], whose: impl Fn(u8)) {}\n", { names => 3 }],
+        ['a.rs', "let told = 1;\nlet (a, mut beside): (u8, u8) = b;\nlet Some(told) = a else { return };\nlet tell: u8;\n", { names => 4 }],
+        ['a.rs', "if let Some(SideBand::Function(told)) = it && it.told == 1 {}\nfor (a, told) in all {}\nfor told in told {}\n", { names => 3 }],
+        ['a.rs', "let f = |told| told + 1;\nall.map(|(a, told): (u8, u8)| a);\nall.filter(|told| told.ok());\nmove |tell: &dyn Fn()| tell();\n", { names => 4 }],
+        ['a.rs', "match a {\n    Some(told) => told,\n    E::Told { told, .. } if beside => 1,\n    E::Told(_) | E::Beside => 2,\n}\n", { names => 2 }],
+        ['a.rs', "use a::told;\nuse a::b as told;\nlet a = it.told + told(it.tell(), E::Nobody) + S { told: 1, beside }.told;\n", { names => 1 }],
+        ['a.rs', "// told\nlet a = \"told: u8\";\nlet b = r#\"let told = \"x\"\"#;\nlet c = '\"'; /* let told; */ let told = '\\'';\n", { names => 1 }],
+        ['a.rs', "fn a_stand_in_is_no_name() {}\nlet stand_in = 1;\nstruct StandIn;\nlet (standalone, foretold, goesby) = a;\n", {}],
+        ['a.rs', "fn rows_stand_inside() {}\nfn it_goes() {}\nfn go_on() {}\nfn let_go() {}\nfn go_only() {}\n", { names => 3 }],
+        ['a.rs', "const NOBODY: u32 = 65_534;\nconst NOBODY: u32 = 7;\nfn nobody() -> u32 { 65534 }\n", { names => 2 }],
+        ['a.rs', "\n\nfn f() {\n    let is_told = 1;\n}\n", { names => 1 }],
+        ['a.c', "#define TOLD 1\nu32 told_at(u64 whose)\n{\n\treturn told_at(TOLD) + stand_in;\n}\n", { names => 3 }],
+        ['a.js', "export function cannotBeTold(a) { return `\${told}` + 'tell' + /x/; }\nthis.#tell(a);\nconst whose = 1;\n", { names => 3 }],
         ['help', "  -a, --all  The bell\n  -b, --bell  Everything\n", { private => 1 }],
         ['help', "Usage\n\n      --cpus\n          What is recorded\n", { opening => 1, relative => 1 }],
         ['help', "  a     $words30\n  b     $words30\n", {}],
@@ -474,6 +668,10 @@ sub self_test {
         @findings = ();
         judge_text($file, $text);
         my %count = counts();
+        for my $category (grep { !$TITLE{$_} } keys %$expected) {
+            print "FAILED: no category $category in $file: $text\n";
+            $failed++;
+        }
         for my $category (@CATEGORIES) {
             my $want = $expected->{$category} // 0;
             next if $count{$category} == $want;
@@ -483,7 +681,8 @@ sub self_test {
     }
     @findings = ();
     judge_text('a.md', "One line.\n\nA long line\nends here. The bell\nrings.\n");
-    if (!@findings or $findings[0][2] != 4) {
+    judge_text('a.rs', "fn f() {\n    g();\n\n    let told = 1;\n}\n");
+    if (grep { ($_->[2] // 0) != 4 } @findings[0, 1]) {
         print "FAILED: a finding is not at its line\n";
         $failed++;
     }

@@ -285,7 +285,7 @@ mod tests {
     use whit_types::Avma;
 
     #[test]
-    fn interrupted_frames_stand_behind_a_marker_of_their_own() {
+    fn interrupted_frames_follow_a_marker_of_their_own() {
         let entry = |address, is_return_address, side| ChainEntry {
             address: Avma(address),
             is_return_address,

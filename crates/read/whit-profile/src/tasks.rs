@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn children_stand_behind_their_parents_with_their_names_and_maps() {
+    fn children_follow_their_parents_with_their_names_and_maps() {
         let range = MappedRange { start: 4096, end: 8192, ..MappedRange::default() };
         let map = Change::Map { pid: Pid(1), tid: Tid(1), range };
         let changes = [

@@ -28,7 +28,7 @@ use super::switches::Switches;
 use super::traces::Traces;
 use super::wakes::{WAKE_ID, WakeFormat, Wakes};
 
-/// Places of the dictionary: `TOLD` of `bpf/stacks.bpf.c`.
+/// Places of the dictionary: `ANNOUNCED_STACKS` of `bpf/stacks.bpf.c`.
 const PLACES: usize = 16384;
 /// Size of a record's header.
 const HEADER_BYTES: usize = 8;

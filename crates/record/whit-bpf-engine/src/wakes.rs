@@ -198,7 +198,7 @@ print fmt: \"\"
     }
 
     #[test]
-    fn fields_stand_where_the_kernel_has_them() {
+    fn fields_are_where_the_kernel_has_them() {
         let mut raw = Vec::new();
         format().push(&wake(), Context::Interrupt, 0x0a0b, &mut raw);
         assert_eq!(raw.len() % 8, 0);

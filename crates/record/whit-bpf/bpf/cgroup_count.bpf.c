@@ -204,7 +204,7 @@ int begin(void *arguments)
 	cpu->task = (u64)task;
 	cpu->set = (u64)task->cgroups;
 	cpu->account = account_of(cpu, task->cgroups);
-	cpu->owed = NOBODY;
+	cpu->owed = NO_ACCOUNT;
 	cpu->present = present;
 	return 0;
 }

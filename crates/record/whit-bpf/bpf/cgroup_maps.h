@@ -47,7 +47,7 @@ enum how {
 };
 
 /* No account. */
-#define NOBODY 0xffffffff
+#define NO_ACCOUNT 0xffffffff
 
 /* Set before loading. */
 const volatile struct {
@@ -127,7 +127,7 @@ struct cpu {
 	/* Accounts that were closed. */
 	u64 changes;
 	/*
-	 * The account that was closed by a switch which events of switches do not show yet, or NOBODY.
+	 * The account that was closed by a switch which events of switches do not show yet, or NO_ACCOUNT.
 	 * Theirs is the first one that they show; there is none where the events are off.
 	 */
 	u32 owed;

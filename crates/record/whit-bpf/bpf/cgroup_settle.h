@@ -179,7 +179,7 @@ NOT_INLINE u32 settle_any(u32 read, u64 clock)
 	}
 	if (how & CLOCK)
 		return 1;
-	if (how & SWITCHES && cpu->owed != NOBODY)
+	if (how & SWITCHES && cpu->owed != NO_ACCOUNT)
 		value = pay(cpu->owed, word, value);
 	return add_to(account, word, value);
 }
@@ -231,7 +231,7 @@ static ALWAYS_INLINE void settle(struct cpu *cpu, u64 clock)
 		if (!settle_in_memory(cpu, account, read, clock))
 			settle_any(read, clock);
 	}
-	cpu->owed = NOBODY;
+	cpu->owed = NO_ACCOUNT;
 }
 
 #endif

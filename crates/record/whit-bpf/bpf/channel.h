@@ -107,7 +107,7 @@ static ALWAYS_INLINE void channel_publish(struct channel *channel, u64 words)
 struct channel_record {
 	u64 what;
 	u64 time;
-	u64 whose;
+	u64 owner;
 	/* With SWITCH_HAS_NEXT. */
 	u64 next;
 	/* With SWITCH_HAS_FUTEX. */
@@ -128,7 +128,7 @@ static ALWAYS_INLINE void channel_lose(struct channel *channel, u64 time)
 }
 
 /* Writes a record with a time; 0 if it does not fit. */
-UNWIND_FN u32 channel_tell(const struct channel_record *record)
+UNWIND_FN u32 channel_write(const struct channel_record *record)
 {
 	struct channel *channel = channel_of_cpu();
 
@@ -154,7 +154,7 @@ UNWIND_FN u32 channel_tell(const struct channel_record *record)
 	}
 	channel_put(channel, at, record->what);
 	channel_put(channel, at + 1, time);
-	channel_put(channel, at + 2, record->whose);
+	channel_put(channel, at + 2, record->owner);
 	if (has_next)
 		channel_put(channel, at + 3, record->next);
 	if (has_futex)

@@ -10,7 +10,7 @@
  *     void interpreter_keep_thread(struct unwind_state *s, u64 thread)
  *                                          a memory of which state of the interpreter is the thread's, which may
  *                                          forget and may be wrong
- *     void interpreter_tell(struct unwind_state *s, const struct interpreted *function)
+ *     void interpreter_emit(struct unwind_state *s, const struct interpreted *function)
  *                                          a function with a frame in the walk
  *     int interpreter_copy(u64 *to, u64 from)
  *                                          copies INTERPRETER_CODE_WORDS; 0 where all of them are there
@@ -334,7 +334,7 @@ static UNWIND_INLINE u32 interpreter_take(struct unwind_state *s, const struct i
 	s->hash = unwind_mix(s->hash, frame);
 	unwind_note(s, INTERPRETED_FRAME | (u64)s->run.number << INTERPRETED_FRAME_NUMBER_SHIFT | s->run.frame,
 		    interpreter_sum(code, function.identity, instruction, previous));
-	interpreter_tell(s, &function);
+	interpreter_emit(s, &function);
 	return UNWIND_ON;
 }
 

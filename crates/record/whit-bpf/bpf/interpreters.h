@@ -17,7 +17,7 @@
 /* Threads whose states are remembered, a power of two. */
 #define INTERPRETER_THREADS 4096
 /* Functions that a CPU remembers as announced, a power of two; others are announced again. */
-#define TOLD_FUNCTIONS 4096
+#define ANNOUNCED_FUNCTIONS 4096
 /* Bytes of the ring of functions: a power of two, and whole pages. */
 #define FUNCTIONS_RING_BYTES (1 << 19)
 /* Bytes of a page of the process. */
@@ -54,8 +54,8 @@ struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(key_size, sizeof(u32));
 	__uint(value_size, sizeof(u64));
-	__uint(max_entries, TOLD_FUNCTIONS);
-} told_functions SEC(".maps");
+	__uint(max_entries, ANNOUNCED_FUNCTIONS);
+} announced_functions SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -240,17 +240,17 @@ UNWIND_FN u32 interpreter_announce(struct unwind_state *s, u64 code, u64 identit
 	return 1;
 }
 
-static ALWAYS_INLINE void interpreter_tell(struct unwind_state *s, const struct interpreted *function)
+static ALWAYS_INLINE void interpreter_emit(struct unwind_state *s, const struct interpreted *function)
 {
 	u64 name = unwind_mix(unwind_mix(UNWIND_HASH_SEED ^ s->pid, function->code), function->identity);
-	u32 place = name % TOLD_FUNCTIONS;
-	u64 *told = bpf_map_lookup_elem(&told_functions, &place);
+	u32 place = name % ANNOUNCED_FUNCTIONS;
+	u64 *announced = bpf_map_lookup_elem(&announced_functions, &place);
 
-	if (!told || *told == name)
+	if (!announced || *announced == name)
 		return;
 	/* Without room, the next frame of the function announces it. */
 	if (interpreter_announce(s, function->code, function->identity, function->globals))
-		*told = name;
+		*announced = name;
 }
 
 #endif

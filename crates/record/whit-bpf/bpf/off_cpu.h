@@ -112,7 +112,7 @@ int off_cpu_began(u64 *ctx)
 	struct off_cpu_account *account;
 	u32 state;
 
-	/* The idle thread does not wait, nor does one that could go on (see why_it_goes()). */
+	/* The idle thread does not wait, nor does one that could go on (see why_it_leaves()). */
 	state = switch_state(ctx, prev->__state) & 0xffff;
 	if (!prev->pid || ctx[0] & 1 || !state)
 		return 0;

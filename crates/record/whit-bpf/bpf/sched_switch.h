@@ -22,8 +22,8 @@ static ALWAYS_INLINE struct switch_memory *switch_memory_of_cpu(void)
 static ALWAYS_INLINE u32 place_of(struct scratch *scratch, struct switch_memory *memory, u64 hash,
 				  const u64 *frames, u32 count, u32 reason)
 {
-	u64 *known = told_at(memory, hash);
-	u64 place = hash % TOLD;
+	u64 *known = announced_at(memory, hash);
+	u64 place = hash % ANNOUNCED_STACKS;
 
 	if (*known != hash) {
 		u64 what = CHANNEL_STACK | reason << 8 | count << 16 | place << 32;
@@ -32,7 +32,7 @@ static ALWAYS_INLINE u32 place_of(struct scratch *scratch, struct switch_memory 
 			scratch->counts.lost_stacks++;
 			return 0;
 		}
-		scratch->counts.told++;
+		scratch->counts.announced++;
 		*known = hash;
 	}
 	return place + 1;
@@ -46,9 +46,9 @@ static ALWAYS_INLINE u32 kernel_stack_at_switch(void *ctx, struct scratch *scrat
 	struct kernel_set *set;
 	u64 hash = kernel_again(KERNEL_AT_SWITCH, look, task, &set);
 
-	if (hash && is_told(memory, hash)) {
+	if (hash && is_announced(memory, hash)) {
 		scratch->counts.kernel_memo_hits++;
-		return hash % TOLD + 1;
+		return hash % ANNOUNCED_STACKS + 1;
 	}
 	hash = kernel_walk_noted(ctx, look, set);
 	if (!hash) {
@@ -68,7 +68,7 @@ static ALWAYS_INLINE u32 user_stack_at_switch(struct scratch *scratch, struct sw
 	u64 hash = user_hash(memory, scratch, tid, process, user, &reason);
 
 	if (!reason)
-		return hash % TOLD + 1;
+		return hash % ANNOUNCED_STACKS + 1;
 	return place_of(scratch, memory, hash, scratch->unwind.frames,
 			scratch->unwind.frames_count % UNWIND_FRAMES_ROOM, reason);
 }
@@ -79,7 +79,7 @@ static ALWAYS_INLINE void emit_timed(void *ctx, struct scratch *scratch, struct 
 {
 	u64 word = 0;
 
-	if (!channel_tell(record))
+	if (!channel_write(record))
 		scratch->counts.lost++;
 	/* Without room it tries again. */
 	if (channel_is_due(channel) &&
@@ -94,14 +94,14 @@ static ALWAYS_INLINE void emit_switch_in(void *ctx, struct scratch *scratch, str
 	struct channel_record record = {
 		.what = CHANNEL_CAME | (u64)tid << 32,
 		.time = time,
-		.whose = pid,
+		.owner = pid,
 	};
 
 	emit_timed(ctx, scratch, channel, &record);
 }
 
 /* The reason why a thread goes, as the first word of its record. */
-static ALWAYS_INLINE u32 why_it_goes(u64 *ctx, struct task_struct *task)
+static ALWAYS_INLINE u32 why_it_leaves(u64 *ctx, struct task_struct *task)
 {
 	u32 state = task->__state & 0xffff, flags = 0;
 
@@ -188,7 +188,7 @@ static __attribute__((noinline)) int emit_switch(u64 *ctx, struct kernel_look *l
 			emit_switch_in(ctx, scratch, channel, tid, pid, time);
 	}
 	u64 kernel_place = 0, user_place = 0, futex = 0;
-	u32 why = why_it_goes(ctx, prev);
+	u32 why = why_it_leaves(ctx, prev);
 	if (settings.kernel_stacks)
 		kernel_place = kernel_stack_at_switch(ctx, scratch, memory, look, prev);
 	if (settings.user_stacks && prev->mm) {
@@ -202,7 +202,7 @@ static __attribute__((noinline)) int emit_switch(u64 *ctx, struct kernel_look *l
 	struct channel_record record = {
 		.what = why | (u64)tid << 32,
 		.time = now,
-		.whose = pid | user_place << 32 | kernel_place << 48,
+		.owner = pid | user_place << 32 | kernel_place << 48,
 	};
 	if (has_next || settings.is_system_wide) {
 		record.what |= SWITCH_HAS_NEXT << 8;

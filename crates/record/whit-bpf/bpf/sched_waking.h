@@ -36,7 +36,7 @@ static ALWAYS_INLINE u64 kernel_stack_at_wake(void *ctx, struct scratch *scratch
 	struct kernel_set *set;
 	u64 hash = kernel_again(KERNEL_AT_WAKE, look, waker, &set);
 
-	if (hash && is_told(NULL, hash)) {
+	if (hash && is_announced(NULL, hash)) {
 		scratch->counts.kernel_memo_hits++;
 		return hash;
 	}

@@ -22,7 +22,7 @@
 /* Processes that a CPU remembers, a power of two; others are looked up again. */
 #define KNOWN_PROCESSES 1024
 /* Stacks that a CPU remembers as emitted, a power of two; others are emitted again. */
-#define TOLD 16384
+#define ANNOUNCED_STACKS 16384
 
 struct unwind_state;
 static ALWAYS_INLINE u32 unwind_learn(struct unwind_state *s, u64 address);
@@ -133,7 +133,7 @@ struct counts {
 	u64 lost;
 	u64 lost_stacks;
 	/* Emitted stacks. */
-	u64 told;
+	u64 announced;
 	/* Walks, and stacks that were known to be the same. */
 	u64 walks;
 	u64 memo_hits;
@@ -193,8 +193,8 @@ struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(key_size, sizeof(u32));
 	__uint(value_size, sizeof(u64));
-	__uint(max_entries, TOLD);
-} told SEC(".maps");
+	__uint(max_entries, ANNOUNCED_STACKS);
+} announced SEC(".maps");
 
 /* A copy of a process's entry in `processes`, valid as long as `changes` stands still. */
 struct known_process {
@@ -203,10 +203,10 @@ struct known_process {
 	u64 process;
 };
 
-/* The memory of a CPU's switches, which no program interrupts that uses it: `told` as for rings, but of its
+/* The memory of a CPU's switches, which no program interrupts that uses it: `announced` as for rings, but of its
  * channel, and processes. */
 struct switch_memory {
-	u64 told[TOLD];
+	u64 announced[ANNOUNCED_STACKS];
 	struct known_process processes[KNOWN_PROCESSES];
 };
 
@@ -288,14 +288,14 @@ struct memo_key {
 };
 
 /* The identity of a process as announced, without its targets. */
-static ALWAYS_INLINE u64 told_process(u64 first, u32 count)
+static ALWAYS_INLINE u64 announced_process(u64 first, u32 count)
 {
 	return first << PROCESS_FIRST_SHIFT | count;
 }
 
 static ALWAYS_INLINE u32 unwind_learn(struct unwind_state *s, u64 address)
 {
-	u64 process = told_process(s->mappings_first, s->mappings_count);
+	u64 process = announced_process(s->mappings_first, s->mappings_count);
 	u32 learnt = learn(process, address, !s->has_asked, &s->mapping);
 
 	if (learnt == LEARN_NEW)
@@ -327,8 +327,8 @@ static ALWAYS_INLINE void emit(void *ctx, struct scratch *scratch, void *record,
  * not be emitted. */
 static ALWAYS_INLINE u64 emit_stack(void *ctx, struct scratch *scratch, u64 hash)
 {
-	u32 place = hash % TOLD;
-	u64 *known = bpf_map_lookup_elem(&told, &place);
+	u32 place = hash % ANNOUNCED_STACKS;
+	u64 *known = bpf_map_lookup_elem(&announced, &place);
 
 	if (!known)
 		return 0;
@@ -343,7 +343,7 @@ static ALWAYS_INLINE u64 emit_stack(void *ctx, struct scratch *scratch, u64 hash
 			scratch->counts.lost_stacks++;
 		return 0;
 	}
-	scratch->counts.told++;
+	scratch->counts.announced++;
 	*known = hash;
 	return hash;
 }
@@ -539,16 +539,16 @@ UNWIND_FN u32 walk(struct unwind_state *s)
 
 /* The slot for the last emitted stack with such a hash: of the CPU's channel, or without `memory` of its
  * ring. */
-static ALWAYS_INLINE u64 *told_at(struct switch_memory *memory, u64 hash)
+static ALWAYS_INLINE u64 *announced_at(struct switch_memory *memory, u64 hash)
 {
-	u32 place = hash % TOLD;
+	u32 place = hash % ANNOUNCED_STACKS;
 
-	return memory ? &memory->told[place] : bpf_map_lookup_elem(&told, &place);
+	return memory ? &memory->announced[place] : bpf_map_lookup_elem(&announced, &place);
 }
 
-static ALWAYS_INLINE u32 is_told(struct switch_memory *memory, u64 hash)
+static ALWAYS_INLINE u32 is_announced(struct switch_memory *memory, u64 hash)
 {
-	u64 *known = told_at(memory, hash);
+	u64 *known = announced_at(memory, hash);
 
 	return known && *known == hash;
 }
@@ -598,7 +598,7 @@ static ALWAYS_INLINE u64 user_hash(struct switch_memory *memory, struct scratch 
 	u64 hash = set ? memo_known(s, set, &key) : 0;
 
 	*reason = UNWIND_ON;
-	if (hash && is_told(memory, hash)) {
+	if (hash && is_announced(memory, hash)) {
 		scratch->counts.memo_hits++;
 		return hash;
 	}
@@ -868,7 +868,7 @@ int forked(u64 *ctx)
  * which is the dynamic linker, and for the kernel's own code. */
 static ALWAYS_INLINE void learn_first(struct task_struct *task)
 {
-	u64 process = told_process(0, 0);
+	u64 process = announced_process(0, 0);
 	struct unwind_mapping mapping = {};
 	u64 vdso = 0;
 

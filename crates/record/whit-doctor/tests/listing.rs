@@ -111,7 +111,7 @@ const FILES: &[(&str, &str)] = &[
 ];
 
 const ROOT: &str = "000001ffffffffff";
-const NOBODY: &str = "0000000000000000";
+const NO_CAPABILITY: &str = "0000000000000000";
 
 struct Bench {
     dir: tempfile::TempDir,
@@ -191,7 +191,7 @@ fn level_2(attr: &Attr, target: Target) -> Result<Count, Errno> {
 
 #[test]
 fn an_ordinary_user_reads_the_remedy_of_each_refusal() {
-    let mut bench = bench(NOBODY, level_2);
+    let mut bench = bench(NO_CAPABILITY, level_2);
     let lift = |level| {
         Some(format!(
             "sudo sysctl kernel.perf_event_paranoid={level}, or for this program alone: sudo \
@@ -323,7 +323,7 @@ fn units_and_renamed_events_are_filtered() {
 
 #[test]
 fn the_text_has_one_line_for_each_event() {
-    let mut bench = bench(NOBODY, level_2);
+    let mut bench = bench(NO_CAPABILITY, level_2);
     let listing = bench.list(&["pmu", "cs", "sched:*"]);
     let text = render_listing_text(&listing, TextOptions::default());
     assert_eq!(text.lines().count(), listing.events.len());
@@ -337,7 +337,7 @@ fn the_text_has_one_line_for_each_event() {
 
 #[test]
 fn json_has_every_field() {
-    let mut bench = bench(NOBODY, level_2);
+    let mut bench = bench(NO_CAPABILITY, level_2);
     let json = render_listing_json(&bench.list(&["power", "uncore_imc"])).unwrap();
     let value: serde_json::Value = serde_json::from_str(&json).unwrap();
     let energy = &value["events"][0];

@@ -82,7 +82,7 @@ fn wrapped_lists_keep_their_backslashes() {
 }
 
 #[test]
-fn any_character_may_stand_inside_quotes() {
+fn any_character_may_be_inside_quotes() {
     let text = r"cpu/name='a/b, c}: \'d\' \\ é',event=1/";
     assert_eq!(name_term(&event(text)), r"a/b, c}: 'd' \ é");
 }

@@ -118,7 +118,7 @@ fn a_machine_without_hardware_counters_says_so() {
 
 /// A caret of each error of a list of several lines stands under the character that is wrong.
 #[test]
-fn carets_stand_under_the_term_that_is_wrong() {
+fn carets_are_under_the_term_that_is_wrong() {
     let text = "cycles,\\\n  cpu/event=1,umask=0x100,name='é'/u,cs";
     let error = resolve(&parse(text).unwrap(), &table(INTEL), &mut { TRACEPOINTS }).unwrap_err();
     let shown = error.to_string();

@@ -91,16 +91,16 @@ mod tests {
     fn a_thread_at_a_mutex_waits_at_its_word() {
         let mutex = Arc::new(Mutex::new(0u64));
         let guard = mutex.lock().unwrap();
-        let (tell, told) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         let waiter = std::thread::spawn({
             let mutex = mutex.clone();
             move || {
-                tell.send(Tid(rustix::thread::gettid().as_raw_nonzero().get())).unwrap();
+                sender.send(Tid(rustix::thread::gettid().as_raw_nonzero().get())).unwrap();
                 drop(mutex.lock());
             }
         });
         let (roots, pid, tid) =
-            (Roots::default(), Pid(std::process::id() as i32), told.recv().unwrap());
+            (Roots::default(), Pid(std::process::id() as i32), receiver.recv().unwrap());
         let status = roots.process(pid, "task").join(tid.0.to_string()).join("status");
         let mut found = None;
         wait_until("the thread waits", || {

@@ -82,13 +82,13 @@ impl FaultyFile {
         self.lock().calls
     }
 
-    /// The next writes wait until [`FaultyFile::go_on`].
+    /// The next writes wait until [`FaultyFile::resume`].
     pub fn stall(&self) {
         self.lock().is_stalled = true;
     }
 
     /// Lets all writes go on.
-    pub fn go_on(&self) {
+    pub fn resume(&self) {
         self.lock().is_stalled = false;
         self.changed.notify_all();
     }
@@ -173,7 +173,7 @@ mod tests {
         });
         file.wait_for_stalled_write();
         assert!(file.contents().unwrap().is_empty());
-        file.go_on();
+        file.resume();
         assert_eq!(writer.join().unwrap(), 4);
         assert_eq!(file.contents().unwrap(), b"late");
     }

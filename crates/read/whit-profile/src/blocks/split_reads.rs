@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_go_on_across_blocks() {
+    fn counts_continue_across_blocks() {
         let mut stream = SplitStream::new(group());
         let blocks = [&[(false, 10, 1), (true, 7, 2)][..], &[(false, 15, 1)], &[(true, 9, 8)]];
         let expected = [&[(1, 10), (3, 1), (2, 7), (4, 2)][..], &[(1, 5)], &[(2, 2), (4, 6)]];

@@ -187,7 +187,7 @@ fn of_kernel(out: &mut Vec<u8>, time: u64) {
 }
 
 #[test]
-fn switches_stand_among_the_records_of_their_time() {
+fn switches_are_among_the_records_of_their_time() {
     let mut cpu = Cpu::new(false);
     let kernel = [0xffff_ffff_c000_0000, IN_SCHEDULE, 0xffff_ffff_8000_1999];
     cpu.stack(5, 1, &[0x401, 0x402]);

@@ -32,7 +32,7 @@ static u64 stack_address, stack_bytes;
 /* Other memory of the process. */
 static u64 pieces_count, piece_addresses[16], piece_bytes[16];
 static unsigned char *pieces[16];
-static u64 interpreters_count, kept_thread, told_count;
+static u64 interpreters_count, kept_thread, announced_count;
 static struct interpreter *interpreters;
 
 static const struct unwind_mapping *unwind_mapping(u32 number)
@@ -86,11 +86,11 @@ static void interpreter_keep_thread(struct unwind_state *s, u64 thread)
 	kept_thread = thread;
 }
 
-static void interpreter_tell(struct unwind_state *s, const struct interpreted *function)
+static void interpreter_emit(struct unwind_state *s, const struct interpreted *function)
 {
 	(void)s;
 	(void)function;
-	told_count++;
+	announced_count++;
 }
 
 static int unwind_copy(void *to, u32 size, u64 from)
@@ -190,7 +190,7 @@ int main(void)
 			piece_addresses[i] = take_word();
 			pieces[i] = take_array(&piece_bytes[i], 1);
 		}
-		told_count = 0;
+		announced_count = 0;
 		u32 reason = unwind_walk(&state);
 		put(reason);
 		put(state.needs_fp);
@@ -203,7 +203,7 @@ int main(void)
 			put(noted(&state, &state.reads[i]));
 		put(state.interpreted_count);
 		put(state.interpreter_reason);
-		put(told_count);
+		put(announced_count);
 		put(kept_thread);
 		for (u64 i = 0; i < pieces_count; i++)
 			free(pieces[i]);

@@ -9,7 +9,7 @@ use whit_sys::bpf::SharedWords;
 
 use super::{FRAMES_MAX, StopReason};
 
-/// Places of stacks: `TOLD` of `bpf/stacks.bpf.c`.
+/// Places of stacks: `ANNOUNCED_STACKS` of `bpf/stacks.bpf.c`.
 pub const PLACES: usize = 16384;
 /// Smallest and largest channel. The largest record takes `FRAMES_MAX` and one words.
 const WORDS_MIN: usize = 1024;

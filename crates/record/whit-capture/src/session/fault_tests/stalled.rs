@@ -30,7 +30,7 @@ fn records_that_find_no_room_while_the_disk_stalls_are_counted_by_the_ring() {
             disk.wait_for_stalled_write();
             // The reader goes on as long as it has blocks; then the ring fills.
             (0..SAMPLES).for_each(|_| kernel.emit(MORE_WORDS));
-            disk.go_on();
+            disk.resume();
             is_over.store(true, Ordering::SeqCst);
             reader.join().unwrap();
         });
@@ -64,7 +64,7 @@ fn a_disk_that_fails_after_a_stall_loses_every_block_behind_the_failure() {
             (0..5).for_each(|_| rig.kernel.emit(MORE_WORDS));
             failed = failed.or(rig.pass(Pass::Everything).err().map(|error| error.0));
         }
-        disk.go_on();
+        disk.resume();
         let recorded = rig.end(failed);
         recorded.assert_law(&way);
         assert!(recorded.has_failed, "{way:?}");
