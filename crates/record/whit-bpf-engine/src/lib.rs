@@ -11,7 +11,8 @@
 //!
 //! ```
 //! use whit_bpf_engine::BpfEngine;
-//! //! use whit_engine_api::event_plan::EventPlan;
+//! use whit_engine_api::event::EventSpec;
+//! use whit_engine_api::event_plan::EventPlan;
 //! use whit_host::roots::Roots;
 //!
 //! // PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK.
