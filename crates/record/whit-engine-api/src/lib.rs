@@ -171,7 +171,7 @@ pub struct OutputEnd {
 pub struct EngineLosses {
     /// By CPU, lost records that are in no recording.
     pub private: BTreeMap<u32, u64>,
-    /// [CPU]: records that were lost outside of its ring.
+    /// Records that were lost outside of the ring of a CPU, by the number of the CPU.
     pub outside_rings: Vec<u64>,
 }
 

@@ -12,6 +12,7 @@ use crate::{book, trimmed, without_numbers};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use whit_testing::probe;
 use whit_testing::run::{self, repository};
 use whit_testing::wait::{Load, wait_until};
@@ -206,10 +207,15 @@ fn can_record() -> Result<(), Skip> {
     probe::tracefs().map(drop)
 }
 
-fn follow_all(part: &str, place: &Place, least: usize) {
+/// A part at a time: its pages have servers that run for ten seconds, and loads for all CPUs.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn follow_all(part: &str, system: System, least: usize) {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let place = Place::new(system);
     let (mut count, mut wrong) = (0, Vec::new());
     for page in pages(part) {
-        count += follow(&page, place, &mut wrong);
+        count += follow(&page, &place, &mut wrong);
     }
     assert!(count >= least, "only {count} commands of {part} are run");
     assert!(wrong.is_empty(), "{} of {count} commands:\n{}", wrong.len(), wrong.join("\n\n"));
@@ -220,12 +226,12 @@ fn the_tutorials_run() {
     check("book::the_tutorials_run", || {
         can_record()?;
         if let Some(root) = std::env::var_os("WHIT_TUTORIAL_ROOT") {
-            follow_all("tutorial/", &Place::new(System::CleanRoot(root.into())), 20);
+            follow_all("tutorial/", System::CleanRoot(root.into()), 20);
             return Ok(());
         }
         let folder = tempfile::tempdir().unwrap();
         build_server(folder.path());
-        follow_all("tutorial/", &Place::new(System::This(folder.path().to_owned())), 20);
+        follow_all("tutorial/", System::This(folder.path().to_owned()), 20);
         Ok(())
     });
 }
@@ -236,7 +242,7 @@ fn the_how_tos_run() {
         can_record()?;
         let folder = tempfile::tempdir().unwrap();
         build_server(folder.path());
-        follow_all("how-to/", &Place::new(System::This(folder.path().to_owned())), 10);
+        follow_all("how-to/", System::This(folder.path().to_owned()), 10);
         Ok(())
     });
 }
