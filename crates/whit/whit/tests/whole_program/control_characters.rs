@@ -17,7 +17,7 @@ const SHOWN_THREAD: &str = "t\\x1b[2J\\x0ax\\u{202e}\\u{9b}";
 const SHOWN_PROGRAM: &str = "p\\x1b]0;owned\\x07\\x0a\\u{202e}\\u{9b}am";
 const SHOWN_FUNCTION: &str = "f\\x1b[31m\\x0a\\u{202e}\\u{9b}_spin";
 
-/// Takes a name for itself and runs, with pauses, for so many seconds.
+/// Takes a name for itself and runs, with pauses, for so many seconds of the clock, and the rest of the first one.
 const SOURCE: &str = r#"
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -29,7 +29,7 @@ __attribute__((noinline)) void spin(void) {
 }
 
 int main(int argc, char **argv) {
-    time_t end = time(NULL) + atoi(argv[argc - 1]);
+    time_t end = time(NULL) + 1 + atoi(argv[argc - 1]);
     prctl(PR_SET_NAME, argv[1]);
     while (time(NULL) < end) {
         spin();

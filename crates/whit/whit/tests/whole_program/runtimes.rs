@@ -213,6 +213,8 @@ fn java_17() -> Result<(), Skip> {
 fn busy_java(place: &Path, options: &[&str]) -> Load {
     std::fs::write(place.join("Busy.java"), BUSY_JAVA).expect("write a program");
     let mut java = Command::new("java");
+    // Where the compiler takes the function into its caller, no sample has its name.
+    java.arg("-XX:CompileCommand=dontinline,Busy.leaf");
     java.current_dir(place).args(options).arg("Busy.java");
     let load = Load::start(&mut java);
     wait_until("the program runs compiled code", || place.join("ready").exists());
