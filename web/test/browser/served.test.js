@@ -45,11 +45,19 @@ test('a served page says when its server gives no range, and shows buckets', () 
 
 const TIP = '.tooltip:not([hidden])';
 
-/** The tooltip of the box at a share of the time in view. */
+/**
+ * Waits for the tooltip of the box at a share of the time in view. The chart is drawn anew when samples come, which hides
+ * the tooltip until the pointer moves.
+ */
 async function boxAt(page, share, pattern) {
   const box = await page.locator('#chart canvas').boundingBox();
-  await page.mouse.move(box.x + share * box.width, box.y + 10);
-  return untilText(page, TIP, pattern);
+  for (let moves = 0; moves < 500; moves++) {
+    await page.mouse.move(box.x + share * box.width + moves % 2, box.y + 10);
+    const texts = await page.locator(TIP).allInnerTexts();
+    if (texts.some((text) => pattern.test(text.trim()))) return;
+    await page.waitForTimeout(20);
+  }
+  await untilText(page, TIP, pattern);
 }
 
 test('the stack chart of a served page has the times of single samples', () => served('', async (page) => {
