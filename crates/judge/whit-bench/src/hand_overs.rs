@@ -18,7 +18,8 @@ const SWITCHES_OF_ROUND: u64 = 2;
 /// Bytes of a switch with its wake-up in a recording, about.
 const SWITCH_BYTES: u64 = 250;
 
-/// The recording of so many context switches below `directory`, made unless it is there; `say` gets a message before.
+/// The recording of about so many context switches below `directory`, made unless it is there; `say` gets a message
+/// before. A thread that finds its turn does not wait, and one that is taken off leaves its CPU once more.
 pub(crate) fn recording(
     directory: &Path,
     whit: &Path,
@@ -56,7 +57,7 @@ mod tests {
     use whit_testing::run::write_program;
 
     #[test]
-    fn a_recording_is_made_once_and_has_the_wanted_switches() {
+    fn a_recording_is_made_once_by_half_as_many_rounds() {
         let root = tempfile::tempdir().unwrap();
         let at = |name: &str| root.path().join(name);
         let recorder = r#"#!/bin/sh

@@ -140,8 +140,8 @@ pub(crate) struct Why {
     #[command(flatten)]
     readers: Readers,
 
-    /// Context switches of recordings of two threads that wake each other, separated by commas [default: 10000000;
-    /// none with --file]
+    /// Context switches, approximately, of recordings of two threads that wake each other, separated by commas
+    /// [default: 10000000; none with --file]
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',',
           value_parser = clap::value_parser!(u64).range(1..), help_heading = heading::COMPARED)]
     switches: Vec<u64>,

@@ -119,7 +119,7 @@ pub struct Capabilities {
     pub needs_cpus: bool,
     /// The engine itself leaves out threads that are not chosen by name.
     pub chooses_targets: bool,
-    /// The period of an event goes on from thread to thread, so that short threads have their share of samples.
+    /// The period of an event continues from thread to thread, so that short threads have their share of samples.
     pub shares_periods: bool,
     /// The depth of stacks can be changed while it records.
     pub can_cut_stacks: bool,
@@ -141,7 +141,7 @@ pub struct PrivateEvent {
 pub enum Adjustment {
     /// It records.
     On,
-    /// It rests. This is never refused.
+    /// It records nothing. This is never refused.
     Off,
     /// It records waits in one of the ways that it can, while it is on.
     Waits(WaitMode),
