@@ -43,6 +43,22 @@ export async function ready(page) {
   await page.waitForSelector('html[data-state=ready]');
 }
 
+/** Lets each way to another address end when the page has read its data and followed the address: the browser reports
+ *  a new document before that. */
+function navigateUntilReady(page) {
+  for (const way of ['goto', 'reload', 'goBack']) {
+    const navigate = page[way].bind(page);
+    page[way] = async (...args) => {
+      const response = await navigate(...args);
+      if (page.url() !== 'about:blank') {
+        await ready(page);
+        await page.evaluate(() => new Promise((done) => setTimeout(done)));
+      }
+      return response;
+    };
+  }
+}
+
 export class Browser {
   static async start(executablePath) {
     assert.ok(process.env.WHIT_TEST_PAGES, 'WHIT_TEST_PAGES names no folder of generated pages: run web/test/run.sh');
@@ -61,8 +77,9 @@ export class Browser {
     rmSync(this.folder, { recursive: true, force: true });
   }
 
-  /** Runs `check` with a new page that has opened the generated page `name`, or that of `server`, at `fragment`. */
-  async with(name, fragment, check, { allow = null, server = null, ...options } = {}) {
+  /** Runs `check` with a new page that has opened the generated page `name`, or that of `server`, at `fragment`; with all
+   *  choices in view, unless `folded`. */
+  async with(name, fragment, check, { allow = null, server = null, folded = false, ...options } = {}) {
     const address = server ?? pathToFileURL(join(process.env.WHIT_TEST_PAGES, `${name}.html`)).href;
     const page = await this.context.newPage();
     const complaints = [];
@@ -82,10 +99,17 @@ export class Browser {
         complaints.push(`request: ${request.url()}`);
       }
     });
+    await page.addInitScript((fold) => {
+      try {
+        localStorage.setItem('whit-choices', fold);
+      } catch {
+        // about:blank has no storage.
+      }
+    }, folded ? 'folded' : 'shown');
     await page.emulateMedia({ colorScheme: 'light', reducedMotion: 'reduce', ...options });
-    await page.goto(`${address}${fragment}`);
+    navigateUntilReady(page);
     try {
-      await ready(page);
+      await page.goto(`${address}${fragment}`);
       await check(page);
       const left = complaints.filter((complaint) => allow === null || !allow.test(complaint));
       assert.deepEqual(left, [], 'the page complains of nothing');

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 
-import { addressOf, inBrowser, pixelsOf, ready, rgbOf, textOf, untilText } from './browser.js';
+import { addressOf, inBrowser, pixelsOf, rgbOf, textOf, untilText } from './browser.js';
 
 const { test, open } = inBrowser();
 /** Width of the labels in front of the plot. */
@@ -147,7 +147,6 @@ test('in order of time, a frame is there again and again', () => open('server', 
   const path = await roots(page);
   assert.equal(path.length, 3);
   await page.reload();
-  await ready(page);
   assert.deepEqual(await roots(page), path);
   await page.click('#view-graph [data-stacks=bottom-up]');
   assert.doesNotMatch(await addressOf(page), /order=time/);
@@ -181,7 +180,6 @@ test('changes of the call tree apply, are listed, and are taken back', () => ope
   const shown = [await changes(page), await samples(page)];
   await page.goto('about:blank');
   await page.goto(link);
-  await ready(page);
   assert.deepEqual([await changes(page), await samples(page)], shown, 'a link shows the same');
   await page.keyboard.press('u');
   assert.equal(await samples(page), focused);
