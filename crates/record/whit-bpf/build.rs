@@ -11,41 +11,16 @@ use flate2::write::DeflateEncoder;
 
 /// Sources that are programs, without `.bpf.c`.
 const PROGRAMS: [&str; 5] = ["blocked", "cgroup_count", "nothing", "pmi_meter", "stacks"];
-const HEADERS: [&str; 21] = [
-    "bpf/cgroup_account.h",
-    "bpf/cgroup_maps.h",
-    "bpf/cgroup_settle.h",
-    "bpf/channel.h",
-    "bpf/chosen.h",
-    "bpf/find_vma.h",
-    "bpf/interpreter.h",
-    "bpf/interpreter_layout.h",
-    "bpf/interpreters.h",
-    "bpf/kernel.h",
-    "bpf/kernel_stack.h",
-    "bpf/known.h",
-    "bpf/off_cpu.h",
-    "bpf/perf_event_id.h",
-    "bpf/sched_switch.h",
-    "bpf/sched_waking.h",
-    "bpf/switch_state.h",
-    "bpf/task_ids.h",
-    "bpf/tracepoint.h",
-    "bpf/unwind.h",
-    "bpf/unwind_state.h",
-];
 const HOW_TO_GET_CLANG: &str = "whit's BPF programs are compiled by clang 12 or newer: install it \
     (Debian, Ubuntu: apt-get install clang; Fedora: dnf install clang), or name another one in \
     the environment variable CLANG";
 
 fn main() -> ExitCode {
     println!("cargo:rerun-if-env-changed=CLANG");
-    for header in HEADERS {
-        println!("cargo:rerun-if-changed={header}");
-    }
+    // All files of the folder: programs and headers.
+    println!("cargo:rerun-if-changed=bpf");
     for program in PROGRAMS {
         let source = format!("bpf/{program}.bpf.c");
-        println!("cargo:rerun-if-changed={source}");
         let object = format!("{program}.bpf.o");
         if let Err(reason) = compile(&source, &object).and_then(|()| pack(&object)) {
             eprintln!("{reason}");

@@ -52,7 +52,8 @@ pub(crate) fn is_needed_later(record: RawRecord<'_>) -> bool {
     use record_type as r;
     let by_kind =
         [r::MMAP, r::MMAP2, r::COMM, r::FORK, r::EXIT, r::KSYMBOL, r::BPF_EVENT, r::CGROUP];
-    by_kind.contains(&record.header.kind) || record.states_no_loss()
+    let is_kept = by_kind.contains(&record.header.kind) && !record.is_about_switch();
+    is_kept || record.states_no_loss()
 }
 
 /// Whole records, each with its bytes.

@@ -129,7 +129,10 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let result = match matches.subcommand() {
         Some(("check", matches)) => check(matches),
         Some(("status", matches)) => status(matches),
-        _ => run(&matches),
+        _ => {
+            whit_sys::process_files::start_helper();
+            run(&matches)
+        }
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

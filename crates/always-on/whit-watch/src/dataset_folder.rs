@@ -46,7 +46,7 @@ impl DatasetFolder {
 impl Store for DatasetFolder {
     fn add(&mut self, window: &Window) -> Result<(), String> {
         let recording = window.recording().map_err(|error| error.to_string())?;
-        let options = window.load_options(&recording);
+        let options = window.read_options(&recording);
         let database = Database::new(vec![(recording, options)], Cancel::default());
         let facts = Facts {
             version: env!("CARGO_PKG_VERSION"),

@@ -13,7 +13,9 @@ use whit_perfdata::feature::Feature;
 use whit_perfdata::reader::{OpenError, Recording};
 use whit_profile::companions::Companions;
 use whit_profile::model::Profile;
-use whit_profile::{KeptSymbols, LoadOptions, ThisMachine, WantedFacets};
+use whit_profile::{
+    KeptSymbols, NameSources, ReadOptions, Reading, Samples, Selection, ThisMachine, WantedFacets,
+};
 use whit_symbolize::{DebugDirs, SymbolizerConfig};
 use whit_sys::system::{memory_file, uname};
 
@@ -102,8 +104,8 @@ impl Window {
         Recording::from_file(Path::new(NAME), file)
     }
 
-    /// How it is loaded: one thread, symbols that stay from window to window, rows with their cgroups.
-    pub fn load_options(&self, recording: &Recording) -> LoadOptions {
+    /// How it is read: by one thread, with symbols that stay from window to window.
+    pub fn read_options(&self, recording: &Recording) -> ReadOptions {
         let mut symbols = SymbolizerConfig::new(DebugDirs::with_cache(cache()));
         let recorded = recording.features.string(Feature::OSRELEASE);
         let machine = uname();
@@ -112,15 +114,14 @@ impl Window {
         if symbols.kernel.other_release.is_none() {
             symbols.vdso = whit_elf::own_vdso().ok();
         }
-        LoadOptions {
-            max_stack: MAX_STACK,
+        let names = NameSources {
+            symbols,
             machine: Some(ThisMachine { hostname: machine.hostname, is_live: true }),
+            kept_symbols: Some(self.symbols.clone()),
             // A window waits for no server.
             companions: Companions::Off,
-            kept_symbols: Some(self.symbols.clone()),
-            facets: WantedFacets { cgroup: true, ..WantedFacets::default() },
-            ..LoadOptions::new(1, symbols)
-        }
+        };
+        ReadOptions { selection: Selection::default(), names, threads: 1, max_stack: MAX_STACK }
     }
 
     /// The profile, which is loaded once for all sinks that ask.
@@ -130,8 +131,10 @@ impl Window {
     pub fn profile(&self) -> Result<Arc<Profile>, String> {
         let load = || {
             let recording = self.recording().map_err(|error| error.to_string())?;
-            let options = self.load_options(&recording);
-            let profile = whit_profile::load(&recording, &options, &|_, _| ());
+            let facets = WantedFacets { cgroup: true, ..WantedFacets::default() };
+            let samples = Samples { facets, ..Samples::default() };
+            let options = self.read_options(&recording);
+            let profile = Reading::open(&recording, &options).answer(samples);
             profile.map(Arc::new).map_err(|error| error.to_string())
         };
         self.profile.get_or_init(load).clone()

@@ -12,7 +12,11 @@
 //! The file itself is always opened with the rights of whit's user. Borrowed capabilities serve to look into
 //! the process's directory in `/proc` and no further.
 
+mod file_facts;
+mod foreign_file;
+mod helper;
 mod process;
+mod walk;
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -23,20 +27,25 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use rustix::fs::{CWD, Mode, fstat, fstatfs, major, minor, openat, readlinkat};
+use rustix::fs::{Mode, Stat, major, minor, openat, readlinkat};
 use whit_types::{FileId, OpenFailure};
 
 use crate::maps::MapsLine;
 use crate::{Errno, MappedFile};
-use process::{LOOK, Process, READ, for_reading, open_below};
-pub use process::{living, open_as_seen_by, open_regular, open_regular_or_kernels};
+pub use file_facts::FileFacts;
+pub use foreign_file::{ForeignFile, Reader};
+pub use helper::start as start_helper;
+use process::Process;
+pub use process::{
+    living, open_as_seen_by, open_foreign, open_regular, open_regular_or_kernels, path_id,
+    real_path,
+};
+use walk::{LOOK, READ};
 
 /// Mark that the kernel puts behind the path of a file that has none any more.
 pub const DELETED: &[u8] = b" (deleted)";
 /// Directory of a process's links to the files that it maps, named by addresses.
 const LINKS: &str = "map_files/";
-/// `OVERLAYFS_SUPER_MAGIC` in `include/uapi/linux/magic.h`.
-const OVERLAYFS: rustix::fs::FsWord = 0x794c_7630;
 /// Why a file was not opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OpenError {
@@ -57,13 +66,23 @@ impl std::fmt::Display for OpenError {
 
 impl std::error::Error for OpenError {}
 
+impl OpenError {
+    /// The file was opened, and reading it failed.
+    pub fn reading(error: &io::Error) -> OpenError {
+        match Errno::from_io_error(error) {
+            Some(Errno::TIMEDOUT) => OpenError { failure: OpenFailure::NoAnswer, errno: None },
+            errno => OpenError { failure: OpenFailure::Unreadable, errno },
+        }
+    }
+}
+
 /// Facts that tell the file from others that have had its path.
 #[derive(Clone, Copy)]
 pub enum Identity<'a> {
     /// Its number in a mapping.
     Mapping(FileId),
     /// A property of the opened file, such as its build id.
-    Test(&'a dyn Fn(&File) -> bool),
+    Test(&'a dyn Fn(&ForeignFile) -> bool),
     /// No facts: any file at the path is taken.
     Path,
 }
@@ -112,6 +131,8 @@ struct Misses {
     /// Another file is at the path.
     is_replaced: bool,
     is_not_regular: bool,
+    /// Its file system does not answer.
+    is_silent: bool,
     /// The kernel refused the path.
     is_refused: bool,
     /// Any error of the kernel other than that there is no file.
@@ -135,12 +156,14 @@ impl Misses {
             Miss::NotRegular => self.is_not_regular = true,
             Miss::Errno(Errno::NOENT | Errno::NOTDIR | Errno::SRCH) => {}
             Miss::Errno(Errno::ACCESS | Errno::PERM) => self.is_refused |= way == Way::Path,
+            Miss::Errno(Errno::TIMEDOUT) => self.is_silent = true,
             Miss::Errno(errno) => self.other = Some(errno),
         }
     }
 
     fn verdict(&self, path: &[u8], is_elsewhere: bool) -> OpenError {
         let failure = match self {
+            Misses { is_silent: true, .. } => OpenFailure::NoAnswer,
             Misses { is_replaced: true, .. } => OpenFailure::Replaced,
             Misses { is_not_regular: true, .. } => OpenFailure::NotRegular,
             _ if path.ends_with(DELETED) => OpenFailure::Deleted,
@@ -159,7 +182,7 @@ impl WantedFile<'_> {
     /// # Errors
     ///
     /// Why nothing led to the file.
-    pub fn open(&self, proc: &Path) -> Result<File, OpenError> {
+    pub fn open(&self, proc: &Path) -> Result<ForeignFile, OpenError> {
         let mut misses = Misses::default();
         let mut is_elsewhere = false;
         if let Some(process) = self.pid.and_then(|pid| Process::find(proc, pid).ok()) {
@@ -192,7 +215,7 @@ impl WantedFile<'_> {
     }
 
     /// Tries one way after the other, the surest first. The last miss is one of a link.
-    fn through(&self, process: &Process, misses: &mut Misses) -> Result<File, Miss> {
+    fn through(&self, process: &Process, misses: &mut Misses) -> Result<ForeignFile, Miss> {
         let found = self.at_its_range(process).or_else(|miss| {
             misses.note(Way::Link, miss);
             self.as_program(process)
@@ -209,17 +232,17 @@ impl WantedFile<'_> {
 
     /// The link that leads to the very file of a mapping, even if its path is gone. It takes
     /// `cap_sys_admin`, or `cap_checkpoint_restore` since Linux 5.9.
-    fn at_its_range(&self, process: &Process) -> Result<File, Miss> {
+    fn at_its_range(&self, process: &Process) -> Result<ForeignFile, Miss> {
         let Some(range) = &self.range else { return Err(Errno::NOENT.into()) };
         self.linked(process, &link_of(range))
     }
 
     /// The program that the process runs.
-    fn as_program(&self, process: &Process) -> Result<File, Miss> {
+    fn as_program(&self, process: &Process) -> Result<ForeignFile, Miss> {
         self.linked(process, "exe")
     }
 
-    fn linked(&self, process: &Process, link: &str) -> Result<File, Miss> {
+    fn linked(&self, process: &Process, link: &str) -> Result<ForeignFile, Miss> {
         let found = openat(&process.directory, link, LOOK, Mode::empty())?;
         let leads_to_it = || {
             let target = readlinkat(&process.directory, link, []);
@@ -228,23 +251,23 @@ impl WantedFile<'_> {
         if !matches!(self.identity, Identity::Mapping(_)) && !leads_to_it() {
             return Err(Miss::Another);
         }
-        self.check(for_reading(&found)?, link.starts_with(LINKS))
+        self.check(ForeignFile::open(found)?, link.starts_with(LINKS))
     }
 
     /// The path as the process sees it.
-    fn below_root(&self, process: &Process) -> Result<File, Miss> {
+    fn below_root(&self, process: &Process) -> Result<ForeignFile, Miss> {
         let root = process.root()?;
         // The path is told from the root of the mount namespace, which need not be that of the process.
         let above = readlinkat(&process.directory, "root", []).unwrap_or_default();
         let below = self.path.strip_prefix(above.as_bytes()).filter(|path| path.starts_with(b"/"));
-        self.first_of([Some(self.path), below, self.unmarked()], |path| open_below(&root, path))
+        self.first_of([Some(self.path), below, self.unmarked()], |path| {
+            helper::look(Some(&root), path)
+        })
     }
 
     /// The path as whit sees it.
-    fn by_path(&self) -> Result<File, Miss> {
-        self.first_of([Some(self.path), self.unmarked(), None], |path| {
-            openat(CWD, path, LOOK, Mode::empty())
-        })
+    fn by_path(&self) -> Result<ForeignFile, Miss> {
+        self.first_of([Some(self.path), self.unmarked(), None], |path| helper::look(None, path))
     }
 
     /// Where the file was before it was deleted, if the present directory shows it.
@@ -267,13 +290,13 @@ impl WantedFile<'_> {
         &self,
         paths: [Option<&[u8]>; 3],
         open: impl Fn(&Path) -> Result<OwnedFd, Errno>,
-    ) -> Result<File, Miss> {
+    ) -> Result<ForeignFile, Miss> {
         let mut result = Err(Errno::NOENT.into());
         for path in paths.into_iter().flatten() {
             match open(Path::new(OsStr::from_bytes(path))) {
                 Err(Errno::NOENT | Errno::NOTDIR) => {}
                 found => {
-                    result = for_reading(&found?).and_then(|file| self.check(file, false));
+                    result = ForeignFile::open(found?).and_then(|file| self.check(file, false));
                     if result.is_ok() {
                         break;
                     }
@@ -284,7 +307,7 @@ impl WantedFile<'_> {
     }
 
     /// A mapping of the file that lies elsewhere than was said: linkers map over parts of it.
-    fn anywhere(&self, process: &Process) -> Result<File, Miss> {
+    fn anywhere(&self, process: &Process) -> Result<ForeignFile, Miss> {
         let maps = openat(&process.directory, "maps", READ, Mode::empty())?;
         let mut lines = BufReader::new(File::from(maps)).split(b'\n').map_while(Result::ok);
         let range = lines.find_map(|line| {
@@ -303,44 +326,42 @@ impl WantedFile<'_> {
     }
 
     /// Lets nothing through but the file that was mapped.
-    fn check(&self, file: File, is_of_mapping: bool) -> Result<File, Miss> {
+    fn check(&self, file: ForeignFile, is_of_mapping: bool) -> Result<ForeignFile, Miss> {
         let is_it = match self.identity {
             Identity::Path => true,
             Identity::Test(is_it) => is_it(&file),
-            Identity::Mapping(id) => has_id(&file, id, is_of_mapping)?,
+            Identity::Mapping(id) => has_id(&file, id, is_of_mapping),
         };
         if is_it { Ok(file) } else { Err(Miss::Another) }
     }
 }
 
 /// Whether the kernel calls a file so in mappings.
-fn has_id(file: &File, id: FileId, is_of_mapping: bool) -> Result<bool, Errno> {
-    let stated = fstat(file)?;
-    let device = (major(stated.st_dev), minor(stated.st_dev));
+fn has_id(file: &ForeignFile, id: FileId, is_of_mapping: bool) -> bool {
+    let stated = file.facts().id;
     // Some kernels (Linux 6.8 to 6.17) name in mapping records the file that lies below the overlay.
-    let is_overlaid = || {
-        is_of_mapping
-            && stated.st_ino == id.inode
-            && fstatfs(file).is_ok_and(|fs| fs.f_type == OVERLAYFS)
-    };
-    let is_stated = FileId { device, inode: stated.st_ino } == id;
-    Ok(is_stated || id_when_mapped(file) == Some(id) || is_overlaid())
+    let is_overlaid = || is_of_mapping && stated.inode == id.inode && file.is_overlaid();
+    stated == id || file.id_when_mapped() == Some(id) || is_overlaid()
 }
 
 /// Whether a file at a path that a process chose may count as its own: a file of its user, or one that root wrote for
 /// it. The process may lead to any file of root's, by a link or a mount; those that not everybody may read are root's
 /// secrets.
-pub fn may_be_written_for(user: u32, metadata: &std::fs::Metadata) -> bool {
+pub fn may_be_written_for(user: u32, facts: &FileFacts) -> bool {
     const ROOT: u32 = 0;
     const READ_BY_ALL: u32 = 0o004;
-    let is_public = metadata.mode() & READ_BY_ALL != 0;
-    metadata.uid() == user || metadata.uid() == ROOT && is_public
+    let is_public = facts.mode & READ_BY_ALL != 0;
+    facts.user == user || facts.user == ROOT && is_public
 }
 
 /// A file as `stat` names it.
 pub fn stated_id(metadata: &std::fs::Metadata) -> FileId {
     let device = metadata.dev();
     FileId { device: (major(device), minor(device)), inode: metadata.ino() }
+}
+
+fn stated(stat: &Stat) -> FileId {
+    FileId { device: (major(stat.st_dev), minor(stat.st_dev)), inode: stat.st_ino }
 }
 
 /// The kernel's names of the files that hold these addresses of this process.

@@ -17,11 +17,13 @@ pub enum OpenFailure {
     NotRegular,
     /// The system gave another reason.
     Unreadable,
+    /// Its file system did not answer in time.
+    NoAnswer,
 }
 
 impl OpenFailure {
     /// All of them, by number.
-    pub const ALL: [OpenFailure; 7] = [
+    pub const ALL: [OpenFailure; 8] = [
         OpenFailure::Deleted,
         OpenFailure::Replaced,
         OpenFailure::PermissionDenied,
@@ -29,6 +31,7 @@ impl OpenFailure {
         OpenFailure::Missing,
         OpenFailure::NotRegular,
         OpenFailure::Unreadable,
+        OpenFailure::NoAnswer,
     ];
 
     /// A name for programs; never changes.
@@ -41,6 +44,7 @@ impl OpenFailure {
             OpenFailure::Missing => "missing",
             OpenFailure::NotRegular => "not_regular",
             OpenFailure::Unreadable => "unreadable",
+            OpenFailure::NoAnswer => "no_answer",
         }
     }
 
@@ -54,6 +58,7 @@ impl OpenFailure {
             OpenFailure::Missing => "nothing is at its path any more",
             OpenFailure::NotRegular => "not a regular file",
             OpenFailure::Unreadable => "the file cannot be read",
+            OpenFailure::NoAnswer => "its file system does not answer",
         }
     }
 }

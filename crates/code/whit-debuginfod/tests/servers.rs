@@ -4,6 +4,7 @@ mod support;
 
 use std::fs;
 use std::process::Command;
+use std::time::{Duration, SystemTime};
 
 use support::{Behaviour, Run, Server, refuse_all};
 use whit_companion::{Cache, DEBUG_SECTIONS, End};
@@ -80,8 +81,12 @@ fn a_file_that_no_server_has_is_not_asked_for_again_at_once() {
     assert!(failure(&second).starts_with("asked a short while ago"), "{second:?}");
     assert_eq!(server.asked(), asked);
     // The note has elfutils' form, which says how long it counts.
-    fs::write(run.cache.root().join("cache_miss_s"), "0").unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(20));
+    fs::write(run.cache.root().join("cache_miss_s"), "60").unwrap();
+    let note = fs::File::open(run.cache.section(id(), ".symtab")).unwrap();
+    assert_eq!(note.metadata().unwrap().len(), 0);
+    note.set_modified(SystemTime::now() - Duration::from_secs(59)).unwrap();
+    assert!(failure(&run.one(id(), "symbols,debug")).starts_with("asked a short while ago"));
+    note.set_modified(SystemTime::now() - Duration::from_secs(61)).unwrap();
     assert_eq!(failure(&run.one(id(), "symbols,debug")), expected);
     assert!(server.asked() > asked);
 }

@@ -9,7 +9,7 @@ use object::elf::{self, FileHeader32, FileHeader64};
 use object::read::elf::{
     FileHeader, ProgramHeader as _, Rela as _, SectionHeader as _, SymbolTable,
 };
-use whit_sys::process_files::open_regular;
+use whit_sys::process_files::{ForeignFile, open_foreign};
 use whit_sys::{Errno, MappedFile};
 use whit_types::{Arch, BuildId, FileOffset, InstructionSet, Svma};
 use whit_unwind::Bytes;
@@ -125,12 +125,18 @@ struct Parts {
 impl ElfImage {
     /// Maps and parses the file at `path`.
     pub fn open(path: &Path) -> Result<ElfImage, ElfError> {
-        let file = open_regular(path).map_err(|errno| match errno {
+        let file = open_foreign(path).map_err(|errno| match errno {
             // Opening a device or a pipe could block or never end.
             Errno::INVAL => ElfError::NotElf { path: Arc::from(path) },
             errno => ElfError::from_io(path, &errno.into()),
         })?;
-        ElfImage::from_file(path, &file)
+        ElfImage::from_foreign(path, &file)
+    }
+
+    /// Maps and parses a file of somebody else; `path` serves messages only.
+    pub fn from_foreign(path: &Path, file: &ForeignFile) -> Result<ElfImage, ElfError> {
+        let mapped = file.map().map_err(|error| ElfError::from_io(path, &error))?;
+        ElfImage::from_mapped(path, mapped)
     }
 
     /// Maps and parses an open file; `path` serves messages only.

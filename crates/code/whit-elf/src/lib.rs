@@ -35,6 +35,7 @@ mod kept;
 mod needs;
 mod sections;
 mod segments;
+mod usdt;
 mod vdso;
 
 pub use error::ElfError;
@@ -42,4 +43,5 @@ pub use image::{ElfImage, ElfKind, RawRela, RawSymbol, SectionHeader, TableKind}
 pub use kept::{KEPT_NAME, kept_directory};
 pub use needs::LinkNeeds;
 pub use segments::{Segment, base_of, svma_in, svma_of_mapping_in};
+pub use usdt::UsdtProbe;
 pub use vdso::own_vdso;

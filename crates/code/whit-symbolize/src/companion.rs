@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use whit_companion::Cache;
-use whit_sys::process_files::{living, open_as_seen_by};
+use whit_sys::process_files::{living, open_as_seen_by, real_path};
 use whit_types::{BuildId, FileStamp, Pid};
 
 use crate::dso_spec::DsoSpec;
@@ -108,10 +108,10 @@ impl DebugDirs {
         binary: &'a ElfImage,
     ) -> impl Iterator<Item = ElfImage> + 'a {
         let link = binary.debug_link();
-        let own_path = std::fs::canonicalize(binary.path()).ok();
+        let own_path = real_path(binary.path());
         let places = self.companions(&spec.path, link.as_deref(), binary.build_id());
         let here = move |place: &PathBuf| {
-            std::fs::canonicalize(place).ok().filter(|real| Some(real) != own_path.as_ref())?;
+            real_path(place).filter(|real| Some(real) != own_path.as_ref())?;
             ElfImage::open(place).ok()
         };
         let elsewhere = self.other_namespaces(spec);
@@ -157,7 +157,7 @@ impl DebugDirs {
 
 fn open_in(namespaces: &[Pid], place: &Path) -> Option<ElfImage> {
     let opened = |pid: &Pid| open_as_seen_by(Path::new(PROC), pid.0, place).ok();
-    ElfImage::from_file(place, &namespaces.iter().find_map(opened)?).ok()
+    ElfImage::from_foreign(place, &namespaces.iter().find_map(opened)?).ok()
 }
 
 /// `root/.build-id/ab/cdef…` and `suffix`.

@@ -2,13 +2,13 @@
 //!
 //! Format: `tools/perf/Documentation/jitdump-specification.txt`, version 1.
 
-use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use whit_sys::MappedFile;
+use whit_sys::process_files::ForeignFile;
 use whit_types::{Avma, FileOffset, TimestampNs};
 use whit_unwind::{Bytes, JitPiece};
 
@@ -99,8 +99,8 @@ pub struct JitDump {
 
 impl JitDump {
     /// Maps and indexes an open file; `path` serves messages only.
-    pub fn from_file(path: &Path, file: &File) -> Result<JitDump, Reason> {
-        let mapped = MappedFile::map(file).map_err(|error| Reason::from_io(path, &error))?;
+    pub fn from_file(path: &Path, file: &ForeignFile) -> Result<JitDump, Reason> {
+        let mapped = file.map().map_err(|error| Reason::from_io(path, &error))?;
         let dump = JitDump::from_bytes(path, Bytes::new(mapped.clone()))?;
         Ok(JitDump { file: Some((Arc::from(path), mapped)), ..dump })
     }

@@ -2,12 +2,11 @@
 //! hexadecimal, and the name (`tools/perf/Documentation/jit-interface.txt`).
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use memchr::{memchr, memrchr_iter};
 use whit_sys::Errno;
-use whit_sys::process_files::{open_as_seen_by, open_regular};
+use whit_sys::process_files::{ForeignFile, open_as_seen_by, open_foreign};
 use whit_types::{Avma, Pid};
 use whit_unwind::{Bytes, JitPiece, Trampolines};
 
@@ -27,12 +26,12 @@ const MAX_LINES: usize = 2 << 20;
 impl SymbolTable {
     /// Reads a perf-map. Addresses in it are actual ones.
     pub fn from_perf_map(path: &Path) -> Result<SymbolTable, Reason> {
-        let file = open_regular(path).map_err(|errno| Reason::unopened(path, errno))?;
-        SymbolTable::read_perf_map(path, file)
+        let file = open_foreign(path).map_err(|errno| Reason::unopened(path, errno))?;
+        SymbolTable::read_perf_map(path, &file)
     }
 
     /// Reads an open one; `path` is its name.
-    fn read_perf_map(path: &Path, file: File) -> Result<SymbolTable, Reason> {
+    fn read_perf_map(path: &Path, file: &ForeignFile) -> Result<SymbolTable, Reason> {
         let (mut text, before) = read_end(path, file, MAX_MAP_BYTES)?;
         if before > 0 {
             // The first line is a part of one.
@@ -126,12 +125,12 @@ impl PerfMapPath {
     pub(crate) fn read(&self) -> Result<SymbolTable, Reason> {
         let opened = match self.seen_by {
             Some(pid) => open_as_seen_by(Path::new(PROC), pid.0, &self.path),
-            None => open_regular(&self.path),
+            None => open_foreign(&self.path),
         };
         let gone = |errno| if errno == Errno::SRCH { Errno::NOENT } else { errno };
         let file = opened.map_err(|errno| Reason::unopened(&self.path, gone(errno)))?;
-        self.writer.check(&self.path, &file)?;
-        SymbolTable::read_perf_map(&self.path, file)
+        self.writer.check(&self.path, file.facts())?;
+        SymbolTable::read_perf_map(&self.path, &file)
     }
 }
 

@@ -1,12 +1,10 @@
 //! The process that is said to have written a perf-map. Anybody may leave a file at its path.
 
-use std::fs::{File, Metadata};
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use whit_sys::process_files::may_be_written_for;
+use whit_sys::process_files::{FileFacts, may_be_written_for};
 use whit_sys::system;
 use whit_types::Pid;
 
@@ -54,23 +52,22 @@ impl PerfMapWriter {
     }
 
     /// Refuses a file that the process did not write.
-    pub(crate) fn check(&self, path: &Path, file: &File) -> Result<(), Reason> {
-        let metadata = file.metadata().map_err(|error| Reason::from_io(path, &error))?;
-        if !self.may_own(&metadata) {
-            return Err(Reason::ForeignPerfMap { path: Arc::from(path), owner: metadata.uid() });
+    pub(crate) fn check(&self, path: &Path, facts: &FileFacts) -> Result<(), Reason> {
+        if !self.may_own(facts) {
+            return Err(Reason::ForeignPerfMap { path: Arc::from(path), owner: facts.user });
         }
-        let is_stale = self.began.zip(metadata.modified().ok()).is_some_and(|(began, modified)| {
-            modified.checked_add(SLACK).is_some_and(|modified| modified < began)
+        let is_stale = self.began.is_some_and(|began| {
+            facts.modified().checked_add(SLACK).is_some_and(|modified| modified < began)
         });
         if is_stale { Err(Reason::StalePerfMap { path: Arc::from(path) }) } else { Ok(()) }
     }
 
     /// Where the process has ended, nobody knows its user any more: then the file has to be the reader's own or
     /// root's. Root reads those of all.
-    fn may_own(&self, metadata: &Metadata) -> bool {
+    fn may_own(&self, facts: &FileFacts) -> bool {
         match self.user {
-            Some(user) => may_be_written_for(user, metadata),
-            None => self.reader == ROOT || may_be_written_for(self.reader, metadata),
+            Some(user) => may_be_written_for(user, facts),
+            None => self.reader == ROOT || may_be_written_for(self.reader, facts),
         }
     }
 }
@@ -98,6 +95,7 @@ fn user_in_proc(pid: Pid) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use whit_sys::process_files::open_foreign;
 
     fn file() -> (tempfile::TempDir, std::path::PathBuf) {
         let directory = tempfile::tempdir().unwrap();
@@ -109,7 +107,7 @@ mod tests {
     #[test]
     fn a_map_that_is_older_than_the_process_is_refused() {
         let (_directory, path) = file();
-        let file = File::open(&path).unwrap();
+        let file = *open_foreign(&path).unwrap().facts();
         let now = SystemTime::now();
         let began = |began| PerfMapWriter { user: None, began, reader: system::effective_uid() };
         let refused = began(Some(now + Duration::from_secs(60))).check(&path, &file);
@@ -122,10 +120,10 @@ mod tests {
     #[test]
     fn a_map_of_another_user_is_refused() {
         let (_directory, path) = file();
-        let metadata = path.metadata().unwrap();
-        let owner = metadata.uid();
+        let facts = *open_foreign(&path).unwrap().facts();
+        let owner = facts.user;
         let (other, third) = (owner + 1, owner + 2);
-        let may_own = |user, reader| PerfMapWriter { user, began: None, reader }.may_own(&metadata);
+        let may_own = |user, reader| PerfMapWriter { user, began: None, reader }.may_own(&facts);
         assert!(may_own(Some(owner), other));
         // Root's files are taken from everybody.
         assert_eq!(may_own(Some(other), owner), owner == ROOT);

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
-use whit_sys::process_files::open_regular_or_kernels;
+use whit_sys::process_files::{ForeignFile, open_regular_or_kernels};
 
 use crate::reason::Reason;
 
@@ -35,11 +35,11 @@ pub(crate) fn read_open(path: &Path, file: File, limit_bytes: u64) -> Result<Vec
 /// The last `limit_bytes` of an open file, and the number of bytes before them. `path` is its name.
 pub(crate) fn read_end(
     path: &Path,
-    mut file: File,
+    file: &ForeignFile,
     limit_bytes: u64,
 ) -> Result<(Vec<u8>, u64), Reason> {
     let failed = |error: std::io::Error| Reason::from_io(path, &error);
-    let size = file.metadata().map_err(failed)?.len();
+    let (size, mut file) = (file.facts().size_bytes, file.reader());
     let before = size.saturating_sub(limit_bytes);
     file.seek(SeekFrom::Start(before)).map_err(failed)?;
     let mut bytes = Vec::with_capacity((size - before) as usize);

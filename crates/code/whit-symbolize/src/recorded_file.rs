@@ -7,12 +7,11 @@
 //! may have kept a copy.
 
 use std::cell::Cell;
-use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use whit_sys::process_files::{Identity, OpenError, WantedFile};
+use whit_sys::process_files::{ForeignFile, Identity, OpenError, WantedFile};
 use whit_types::{BuildId, OpenFailure, Pid};
 
 use crate::companion::{DebugDirs, PROC, check, is_same};
@@ -70,16 +69,15 @@ fn open_through(pid: Option<Pid>, spec: &DsoSpec) -> Result<ElfImage, Reason> {
     let other = Cell::new(None);
     let by_build_id = |wanted: BuildId| {
         let other = &other;
-        move |file: &File| {
-            let image =
-                file.try_clone().ok().and_then(|file| ElfImage::from_file(path, &file).ok());
+        move |file: &ForeignFile| {
+            let image = ElfImage::from_foreign(path, file).ok();
             let found = image.as_ref().and_then(ElfImage::build_id);
             other.set(image.map(|_| found));
             is_same(found, wanted)
         }
     };
     let by_build_id = spec.build_id.map(by_build_id);
-    let by_numbers = |file: &File| spec.identity.is_of(file);
+    let by_numbers = |file: &ForeignFile| spec.identity.is_of(file);
     let identity = match &by_build_id {
         Some(test) => Identity::Test(test),
         None if spec.identity.is_known() => Identity::Test(&by_numbers),
@@ -92,7 +90,7 @@ fn open_through(pid: Option<Pid>, spec: &DsoSpec) -> Result<ElfImage, Reason> {
         Ok(file) if spec.build_id.is_none() && spec.identity.is_changed_since(&file) => {
             Err(Reason::ChangedSince { path: Arc::from(path) })
         }
-        Ok(file) => Ok(ElfImage::from_file(path, &file)?),
+        Ok(file) => Ok(ElfImage::from_foreign(path, &file)?),
         Err(error) => Err(match (error.failure, spec.build_id, other.get()) {
             (OpenFailure::Replaced, Some(recorded), Some(found)) => {
                 Reason::BuildIdDiffers { path: Arc::from(path), recorded, found }
@@ -121,6 +119,8 @@ fn reason(path: &Path, error: OpenError, was_mapped: bool) -> Reason {
         OpenFailure::Replaced => Reason::Replaced { path },
         OpenFailure::OtherNamespace => Reason::OtherNamespace { path },
         OpenFailure::NotRegular => Reason::NotElf { path },
-        OpenFailure::Unreadable => Reason::Unreadable { path, error: Arc::from(error.to_string()) },
+        OpenFailure::Unreadable | OpenFailure::NoAnswer => {
+            Reason::Unreadable { path, error: Arc::from(error.to_string()) }
+        }
     }
 }

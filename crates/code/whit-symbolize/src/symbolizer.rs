@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rustc_hash::FxHashMap;
-use whit_sys::process_files::{open_as_seen_by, open_regular};
+use whit_sys::process_files::{open_as_seen_by, open_foreign};
 use whit_types::Pid;
 use whit_unwind::Bias;
 
@@ -188,7 +188,7 @@ fn load_vdso(config: &SymbolizerConfig, spec: &DsoSpec) -> Result<ElfImage, Reas
 /// For a process with mounts of its own, its file.
 fn load_jitdump(config: &SymbolizerConfig, spec: &DsoSpec) -> Result<JitDump, Reason> {
     if let Some(path) = kept(config, spec)
-        && let Ok(dump) = open_regular(&path).map(|file| JitDump::from_file(&path, &file))
+        && let Ok(dump) = open_foreign(&path).map(|file| JitDump::from_file(&path, &file))
     {
         return dump;
     }
@@ -197,7 +197,7 @@ fn load_jitdump(config: &SymbolizerConfig, spec: &DsoSpec) -> Result<JitDump, Re
     let path = dirs.in_symfs(&spec.path);
     let file = match elsewhere {
         Some(pid) => open_as_seen_by(Path::new(PROC), pid.0, &path),
-        None => open_regular(&path),
+        None => open_foreign(&path),
     };
     let file = file.map_err(|errno| Reason::unopened(&path, errno))?;
     JitDump::from_file(&path, &file)

@@ -4,6 +4,7 @@ use crate::attr::{Attr, SampleType};
 use crate::budget::BudgetRecord;
 use crate::bytes::pad_to;
 use crate::clocks::ClockReading;
+use crate::cpu_account::CpuAccount;
 use crate::interpreted::InterpretedFunction;
 use crate::record::{HEADER_SIZE_BYTES, MappedFileId, Mmap, RecordHeader, Task, misc, record_type};
 use crate::sample::{SampleId, SampleLayout};
@@ -211,6 +212,11 @@ impl RecordEncoder {
         for contents in function.bodies() {
             self.record(out, record_type::BPF_EVENT, 0, id, |body| body.extend(contents));
         }
+    }
+
+    /// BPF_EVENT: what a CPU spent besides a thread, by the sample id.
+    pub fn cpu_account(&self, out: &mut Vec<u8>, account: &CpuAccount, id: SampleId) {
+        self.record(out, record_type::BPF_EVENT, 0, id, |body| body.extend(account.body()));
     }
 
     fn record(

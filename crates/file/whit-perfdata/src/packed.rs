@@ -13,15 +13,17 @@ mod packer;
 mod tests;
 mod unpacker;
 
-pub use ordinary::Ordinary;
-pub use packer::Packer;
+pub use ordinary::{Chains, Ordinary};
+pub use packer::{Numbers, Packer};
 pub use unpacker::Unpacker;
 
 use crate::attr::{Attr, SampleType};
 use crate::feature::EventDesc;
 
 /// The id of packed samples. It stands for the layout too: another one has another id.
-pub const PACKED_ID: u64 = 1 << 63 | 1;
+pub const PACKED_ID: u64 = 1 << 63 | 5;
+/// The ids of the layouts without accounts of CPUs, and without ready files, which are read as well.
+const EARLIER_PACKED_IDS: [u64; 2] = [1 << 63 | 1, 1 << 63 | 4];
 /// Name of the event that packed samples belong to.
 pub const PACKED_NAME: &str = "whit-switches";
 /// Most words of a stack's chain: 127 addresses, and the marker in front of them.
@@ -31,9 +33,13 @@ pub const CHAIN_WORDS_MAX: usize = 128;
 const DEFINE: u64 = 1;
 const SWITCH: u64 = 2;
 const CAME: u64 = 3;
+const ACCOUNT: u64 = 4;
+const READY: u64 = 5;
 /// Words of each but of a definition, which has one and those of the chain.
 const SWITCH_WORDS: usize = 5;
 const CAME_WORDS: usize = 3;
+const ACCOUNT_WORDS: usize = 4;
+const READY_WORDS: usize = 3;
 /// Flags of a switch: the thread could have gone on; it is said who comes.
 const IS_PREEMPTION: u64 = 1;
 const HAS_NEXT: u64 = 2;
@@ -79,8 +85,6 @@ pub struct Switch {
     /// Its state, as raw data of a sample: bit 31 says that it is known, the lower ones are what
     /// `sched:sched_switch` has in `prev_state`.
     pub state: u32,
-    /// The address of the futex that it waits at; 0 for none.
-    pub futex: u64,
 }
 
 /// The event and CPU of switches.
@@ -104,7 +108,12 @@ pub fn describe(bpf_output: &Attr) -> EventDesc {
 
 /// Whether an event is that of packed samples, in a layout that can be read.
 pub fn is_packed(event: &EventDesc) -> bool {
-    event.ids == [PACKED_ID] && can_carry(&event.attr)
+    matches!(event.ids[..], [id] if is_packed_id(id)) && can_carry(&event.attr)
+}
+
+/// Whether samples of this id are packed ones, in a layout that can be read.
+fn is_packed_id(id: u64) -> bool {
+    id == PACKED_ID || EARLIER_PACKED_IDS.contains(&id)
 }
 
 /// Whether samples like those of an event can be packed ones.

@@ -79,7 +79,7 @@ pub enum Form {
 }
 
 /// An open recording: its events and features are read, its streams are not.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Recording {
     /// As it was opened.
     pub path: PathBuf,

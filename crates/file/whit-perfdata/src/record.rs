@@ -7,7 +7,9 @@
 use crate::budget::{self, BudgetRecord};
 use crate::bytes::Cursor;
 use crate::clocks::{self, ClockReading};
+use crate::cpu_account::{self, CpuAccount};
 use crate::interpreted::FunctionRecord;
+use crate::ready_file;
 use whit_types::{Avma, BuildId, Pid, Tid};
 
 /// Size of `struct perf_event_header`.
@@ -208,6 +210,13 @@ impl<'a> RawRecord<'a> {
         self.header.kind == record_type::LOST_SAMPLES && clocks::is_marked(self.body)
     }
 
+    /// Whether it states something about a switch, and is a BPF_EVENT record of a type that the kernel has not.
+    #[inline]
+    pub fn is_about_switch(&self) -> bool {
+        let is_ours = || cpu_account::is_account(self.body) || ready_file::is_ready_file(self.body);
+        self.header.kind == record_type::BPF_EVENT && is_ours()
+    }
+
     /// Whether it is a LOST_SAMPLES record that states something else than a loss.
     #[inline]
     pub fn states_no_loss(&self) -> bool {
@@ -340,6 +349,10 @@ pub enum SideBand<'a> {
     Budget(BudgetRecord),
     /// Clocks at one moment; the record is one of lost samples.
     Clocks(ClockReading),
+    /// The time that a CPU spent besides a thread; the record is one of a BPF program.
+    CpuAccount(CpuAccount),
+    /// The description of the first ready file of an epoll call, as its thread comes; the record is one of a BPF program.
+    ReadyFile(&'a [u8]),
     /// SWITCH and SWITCH_CPU_WIDE.
     Switch {
         /// True where the thread leaves the CPU.
@@ -431,8 +444,10 @@ impl<'a> SideBand<'a> {
                 name: c.c_str(),
             },
             record_type::BPF_EVENT => {
-                let function = FunctionRecord::parse(record.body);
-                function.map_or(SideBand::BpfProgram, SideBand::Function)
+                let function = || FunctionRecord::parse(record.body).map(SideBand::Function);
+                let account = CpuAccount::parse(record.body).map(SideBand::CpuAccount);
+                let ready = || ready_file::parse(record.body).map(SideBand::ReadyFile);
+                account.or_else(ready).or_else(function).unwrap_or(SideBand::BpfProgram)
             }
             record_type::CGROUP => SideBand::Cgroup { id: c.u64()?, path: c.c_str() },
             _ => return None,

@@ -12,8 +12,8 @@
 //! In all other records, the kernel restores the size for each event. The other bits of misc hold for every recorder:
 //! that a mapping is of data, that a name comes from an exec, that a thread left its CPU.
 
-use crate::interpreted;
 use crate::record::{RawRecord, misc, record_type};
+use crate::{cpu_account, interpreted, ready_file};
 
 /// Bytes of the body of a KSYMBOL record in front of the name.
 const KSYMBOL_NAME_AT: usize = 16;
@@ -38,8 +38,9 @@ pub fn fields_bytes(kind: u32, word: impl Fn(usize) -> Option<u64>) -> Option<us
             word(last).map(|_| last + 8)
         }
         record_type::BPF_EVENT => {
-            let is_function = word(0)? as u16 == interpreted::RECORD_TYPE;
-            (!is_function).then_some(BPF_EVENT_BYTES)
+            let is_ours =
+                [interpreted::RECORD_TYPE, cpu_account::RECORD_TYPE, ready_file::RECORD_TYPE];
+            (!is_ours.contains(&(word(0)? as u16))).then_some(BPF_EVENT_BYTES)
         }
         record_type::TEXT_POKE => {
             let sizes = word(8)?;

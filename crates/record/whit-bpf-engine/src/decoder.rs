@@ -247,6 +247,7 @@ impl BpfRecordDecoder {
         let parsed = self.traces.take(id, word(HEADER_BYTES + 16));
         self.counts.records += 1;
         self.counts.without_stacks += u64::from(parsed.is_none());
+        let cgroup = parsed.as_ref().and_then(|parsed| parsed.cgroup);
         let stacks = parsed
             .map_or((None, None), |TraceRecord { kernel_stack, user_stack, .. }| {
                 (kernel_stack, user_stack)
@@ -258,11 +259,18 @@ impl BpfRecordDecoder {
         body.extend((self.chain.len() as u64).to_le_bytes());
         body.extend(self.chain.iter().flat_map(|address| address.to_le_bytes()));
         body.extend_from_slice(raw);
+        // The kernel's own is the last field.
+        if let (true, Some(cgroup)) = (self.layout.has_cgroup(), cgroup)
+            && let Some(last) = body.last_chunk_mut::<CGROUP_BYTES>()
+        {
+            *last = cgroup.to_le_bytes();
+        }
         let misc = (word(0) >> 32) as u16;
         push_record(out, record_type::SAMPLE, misc, &self.body);
     }
 
     fn sample(&mut self, prefix: &Prefix, sample: &SampleRecord, out: &mut Vec<u8>) {
+        let prefix = &Prefix { cgroup: sample.cgroup.unwrap_or(prefix.cgroup), ..*prefix };
         self.counts.records += 1;
         if let (Some(switches), 1..) = (&mut self.switches, sample.unseen_for_ns) {
             let thread = Thread { pid: prefix.pid_tid as u32, tid: (prefix.pid_tid >> 32) as u32 };
@@ -299,8 +307,9 @@ impl BpfRecordDecoder {
         let context =
             wake.kernel_stack.and_then(|hash| self.known(hash)).map(|known| known.context);
         let context = context.unwrap_or_default();
-        // An interrupt has nothing to do with the program that it interrupts.
-        let user_stack = wake.user_stack.filter(|_| context == Context::Thread);
+        // An interrupt has nothing to do with the program that it interrupts, unless the program has sent.
+        let may_be_own = context == Context::Thread || wake.socket.is_some();
+        let user_stack = wake.user_stack.filter(|_| may_be_own);
         let ip = self.collect(wake.kernel_stack, user_stack, Some(SchedulerSymbol::Wake));
         self.begin_sample(WAKE_ID, prefix, ip, WAKE_PERIOD);
         wakes.push_raw(wake, context, prefix.pid_tid, &mut self.body);

@@ -1,9 +1,10 @@
 //! The engine's own events, and how all events stand in the recording.
 
-use whit_engine_api::event::{EventSpec, Precision, software};
+use whit_engine_api::event::{EventSpec, software};
 use whit_engine_api::event_plan::EventPlan;
 use whit_engine_api::open_event::{ConfiguredEvent, OpenEvent};
 use whit_engine_api::rings::MappedRing;
+use whit_events::PreciseIp;
 use whit_perfdata::attr::{Attr, AttrFlags, ReadFormat, SampleType, pmu_type};
 use whit_perfdata::feature::EventDesc;
 use whit_perfdata::{blocked, off_cpu, packed};
@@ -12,6 +13,7 @@ use whit_types::CpuId;
 use super::decoder::{BpfRecordDecoder, DecoderConfig};
 use super::record_layout::Layout;
 use super::switches::{ChannelConfig, Switches};
+use super::traced::has_program;
 use super::wakes::WakeFormat;
 
 /// Name of switches in the recording: that of perf's own event.
@@ -28,13 +30,13 @@ pub(super) fn is_sampled(event: &ConfiguredEvent, switches: bool) -> bool {
 
 /// Whether its samples get stacks.
 fn has_stacks(event: &ConfiguredEvent) -> bool {
-    !event.is_side_band && !event.is_bpf_output && !event.spec.is_dummy()
+    !event.is_side_band && !event.is_bpf_output && event.spec.takes_chains()
 }
 
 /// Changes an event so that it can run a program.
 pub(crate) fn configure(plan: &EventPlan, event: &mut ConfiguredEvent) {
     let attr = &mut event.attr;
-    make_precise(event.spec.precision, attr);
+    make_precise(event.spec.event.precise_ip, attr);
     // Programs emit switches for less.
     attr.flags = attr.flags.with(AttrFlags::CONTEXT_SWITCH, false);
     let leaves_others_out = event.spec.is_of_cpus || plan.target.chosen().is_some();
@@ -47,8 +49,8 @@ pub(crate) fn configure(plan: &EventPlan, event: &mut ConfiguredEvent) {
 /// A precise event has the registers of an earlier moment than its interrupt. The kernel gives it a program that takes
 /// stacks only where it takes the whole call chain at that moment itself, for all samples (`perf_event_set_bpf_handler`).
 /// So an event is precise if the user asks for a level. `:P`, the greatest precision that there is, is level 0.
-fn make_precise(precision: Precision, attr: &mut Attr) {
-    let Precision::Level(1..) = precision else {
+fn make_precise(precision: PreciseIp, attr: &mut Attr) {
+    let PreciseIp::Level(1..) = precision else {
         attr.set_precise_ip(0);
         return;
     };
@@ -64,8 +66,8 @@ pub(crate) fn bpf_output(plan: &EventPlan) -> ConfiguredEvent {
     // The kernel adds the cgroup of the thread that runs, for less than a program could.
     let sample_type = sample_type.with(SampleType::CGROUP, plan.tracking.cgroups);
     let mut attr = Attr {
-        pmu_type: spec.pmu_type,
-        config: spec.config,
+        pmu_type: spec.event.pmu_type,
+        config: spec.event.config[0],
         sample_period_or_freq: 1,
         sample_type,
         // Samples that do not fit are counted here.
@@ -84,8 +86,8 @@ pub(crate) fn bpf_output(plan: &EventPlan) -> ConfiguredEvent {
 pub(crate) fn follow_event(inherit: bool) -> ConfiguredEvent {
     let spec = EventSpec::side_band();
     let attr = Attr {
-        pmu_type: spec.pmu_type,
-        config: spec.config,
+        pmu_type: spec.event.pmu_type,
+        config: spec.event.config[0],
         sample_period_or_freq: 1,
         sample_type: SampleType::IP | SampleType::TID | SampleType::TIME,
         flags: AttrFlags::SAMPLE_ID_ALL
@@ -199,7 +201,7 @@ pub(crate) fn decoder(
     let bpf_output = &events[member.event];
     let traced = ring.members.iter().filter_map(|member| {
         let spec = &events[member.event].event.spec;
-        let tracepoint = spec.is_tracepoint().then_some(spec.config)?;
+        let tracepoint = has_program(spec).then_some(spec.event.config[0])?;
         Some((member.of(events).id, tracepoint as u32))
     });
     let attr = &bpf_output.event.attr;
@@ -242,7 +244,7 @@ mod tests {
         adapt(&mut plan, &mut RingSize::Default);
         let spec = plan.specs[0].clone();
         let flags = AttrFlags::DISABLED | AttrFlags::ENABLE_ON_EXEC | AttrFlags::CONTEXT_SWITCH;
-        let mut attr = Attr { flags, pmu_type: spec.pmu_type, ..Attr::default() };
+        let mut attr = Attr { flags, pmu_type: spec.event.pmu_type, ..Attr::default() };
         attr.set_precise_ip(2);
         let mut event = ConfiguredEvent::new(spec, attr);
         configure(&plan, &mut event);
@@ -263,7 +265,7 @@ mod tests {
         let mut attr = without.clone();
         attr.set_precise_ip(2);
         for (precision, is_precise) in
-            [(Precision::Level(2), true), (Precision::Level(0), false), (Precision::Max, false)]
+            [(PreciseIp::Level(2), true), (PreciseIp::Level(0), false), (PreciseIp::Max, false)]
         {
             let mut attr = attr.clone();
             make_precise(precision, &mut attr);
@@ -305,18 +307,21 @@ mod tests {
             let clock = configured(target, software::CPU_CLOCK);
             assert!(clock.spec.is_of_cpus);
             assert_eq!(clock.attr.flags, AttrFlags::DISABLED);
-            assert!(clock.spec.excludes_idle());
+            assert!(clock.spec.exclusions().contains(AttrFlags::EXCLUDE_IDLE));
         }
         assert!(!configured(Target::SystemWide(None), software::CPU_CLOCK).spec.is_of_cpus);
         let named = configured(Target::Named(Chosen::default(), None), software::CPU_CLOCK);
-        assert!(!named.spec.is_of_cpus && named.spec.excludes_idle());
+        assert!(
+            !named.spec.is_of_cpus && named.spec.exclusions().contains(AttrFlags::EXCLUDE_IDLE)
+        );
     }
 
     /// The PMUs of arm64 refuse the flag. A timer that stands in for cycles has it.
     #[test]
     fn hardware_events_do_not_leave_idle_cpus_out() {
-        let clock = configured(Target::Command, software::CPU_CLOCK).spec;
-        assert!(clock.excludes_idle());
-        assert!(!EventSpec { pmu_type: pmu_type::HARDWARE, ..clock }.excludes_idle());
+        let mut spec = configured(Target::Command, software::CPU_CLOCK).spec;
+        assert!(spec.exclusions().contains(AttrFlags::EXCLUDE_IDLE));
+        spec.event.pmu_type = pmu_type::HARDWARE;
+        assert!(!spec.exclusions().contains(AttrFlags::EXCLUDE_IDLE));
     }
 }

@@ -13,7 +13,7 @@ use whit_perfdata::attr::pmu_type;
 use whit_sys::clock::ClockId;
 use whit_sys::system::page_size;
 
-use super::traced::{Hits, hits_of};
+use super::traced::{Hits, has_program, hits_of};
 
 /// Size of a ring where there is much to tell and nobody asked for another: a tenth of a second of the
 /// busiest that were seen.
@@ -26,7 +26,7 @@ pub(crate) fn conflict(
     roots: &Roots,
 ) -> Option<&'static str> {
     conflict_among(plan, is_automatic).or_else(|| super::chosen::conflict(&plan.target)).or_else(|| {
-        let mut tracepoints = plan.specs.iter().filter(|event| event.is_tracepoint());
+        let mut tracepoints = plan.specs.iter().filter(|event| has_program(event));
         let is_nobodys = |event: &EventSpec| hits_of(event, roots) == Hits::Nobodys;
         tracepoints.any(is_nobodys).then_some(
             "takes no probes by ftrace and none on other events (f:, t: and e: of dynamic_events), at which \
@@ -36,7 +36,7 @@ pub(crate) fn conflict(
 }
 
 fn conflict_among(plan: &EventPlan, is_automatic: bool) -> Option<&'static str> {
-    let events = || plan.specs.iter().filter(|event| !event.is_dummy());
+    let events = || plan.specs.iter().filter(|event| event.takes_chains());
     let sampled = events().count();
     let call_graphs = || events().map(|event| plan.call_graph_of(event));
     let dumps = call_graphs().any(|call_graph| matches!(call_graph, CallGraph::Dwarf { .. }));
@@ -63,7 +63,7 @@ fn conflict_among(plan: &EventPlan, is_automatic: bool) -> Option<&'static str> 
             sampled == 0 && !plan.tracking.switches && !plan.tracking.wakeups,
             "takes an event to sample",
         ),
-        (events().any(|event| event.reads_group), "takes no counts of groups (:S)"),
+        (events().any(|event| event.event.sample_read), "takes no counts of groups (:S)"),
         (call_graphs().any(|chains| chains == CallGraph::Lbr), "takes no branch records"),
         (dumps && is_automatic, "needs no dumps of stacks"),
         (
@@ -94,12 +94,13 @@ fn conflict_among(plan: &EventPlan, is_automatic: bool) -> Option<&'static str> 
 
 /// Whether an event counts context switches.
 fn counts_switches(event: &EventSpec) -> bool {
-    event.pmu_type == pmu_type::SOFTWARE && event.config == software::CONTEXT_SWITCHES
+    event.event.pmu_type == pmu_type::SOFTWARE
+        && event.event.config[0] == software::CONTEXT_SWITCHES
 }
 
 /// How the sampled event gets its call chains.
 pub(super) fn call_graph(plan: &EventPlan) -> CallGraph {
-    let sampled = plan.specs.iter().find(|event| !event.is_dummy());
+    let sampled = plan.specs.iter().find(|event| event.takes_chains());
     sampled.map_or(plan.chains.call_graph, |event| plan.call_graph_of(event))
 }
 
@@ -122,7 +123,7 @@ fn leave_to_perf(plan: &mut EventPlan, ring_size: &mut RingSize) {
         dumps @ CallGraph::Dwarf { .. } => dumps,
         _ => CallGraph::None,
     };
-    plan.specs.iter_mut().for_each(|event| event.call_graph = None);
+    plan.specs.iter_mut().for_each(|event| event.event.terms.call_graph = None);
     let has_tracepoints = plan.specs.iter().any(EventSpec::is_tracepoint);
     let is_large = plan.tracking.switches
         || plan.tracking.wakeups
@@ -143,14 +144,14 @@ fn leave_to_perf(plan: &mut EventPlan, ring_size: &mut RingSize) {
 /// end: a pool of threads that each run for less than that would have no sample at all. The period of a CPU goes on from
 /// thread to thread. The thread that a tick hits depends on the time alone, so that none is preferred.
 fn samples_cpus(plan: &EventPlan, spec: &EventSpec) -> bool {
-    let is_clock = spec.pmu_type == pmu_type::SOFTWARE
-        && matches!(spec.config, software::CPU_CLOCK | software::TASK_CLOCK);
+    let is_clock = spec.event.pmu_type == pmu_type::SOFTWARE
+        && matches!(spec.event.config[0], software::CPU_CLOCK | software::TASK_CLOCK);
     !plan.target.covers_cpus()
         && (is_clock || spec.is_cycles())
         // These are of single threads: counts at their ends, groups with others, other children than all.
         && !plan.counts.by_thread
         && spec.leader.is_none()
-        && spec.inherit.is_none_or(|inherit| inherit == plan.inherit)
+        && spec.event.terms.inherit.is_none_or(|inherit| inherit == plan.inherit)
         // perf's own samples beside those of the program need nothing of it.
         && call_graph(plan) == CallGraph::None
 }
@@ -178,10 +179,26 @@ pub(super) fn work_bytes(limit: Option<&MemoryLimit>) -> usize {
     share.and_then(|share| usize::try_from(share).ok()).unwrap_or(WORK_MEMORY_MAX_BYTES)
 }
 
-/// Bytes of a channel beside a ring: the same.
-pub(super) fn channel_bytes(ring_size: RingSize) -> usize {
+/// There, the channels of all CPUs together take at most this part, unless the user names a size of rings.
+const CHANNELS_SHARE_OF_LIMIT: u64 = 16;
+/// A smaller channel is full before its reader has its turn on a busy CPU.
+const CHANNEL_MIN_BYTES: usize = 256 << 10;
+
+/// Bytes of a CPU's channel: those of a ring, as far as a limit of memory leaves them. Channels are the kernel's memory,
+/// which counts in the cgroup, and rings are not.
+pub(super) fn channel_bytes(
+    ring_size: RingSize,
+    limit: Option<&MemoryLimit>,
+    cpus: usize,
+) -> usize {
     match ring_size {
-        RingSize::Default => RING_BYTES,
+        RingSize::Default => {
+            let share = limit.map(|it| it.bytes / CHANNELS_SHARE_OF_LIMIT / cpus.max(1) as u64);
+            let share = share.and_then(|share| usize::try_from(share).ok()).unwrap_or(RING_BYTES);
+            // The largest power of two within the share.
+            let within = 1 << share.max(1).ilog2();
+            within.clamp(CHANNEL_MIN_BYTES, RING_BYTES)
+        }
         RingSize::Pages(pages) => pages.saturating_mul(page_size()),
         RingSize::Bytes(bytes) => bytes,
     }
@@ -198,5 +215,12 @@ mod tests {
         assert_eq!(table_bytes(Some(&limit(128 << 20))), 32 << 20);
         assert_eq!(work_bytes(None), WORK_MEMORY_MAX_BYTES);
         assert_eq!(work_bytes(Some(&limit(128 << 20))), 16 << 20);
+        let channel = |bytes, cpus| channel_bytes(RingSize::Default, Some(&limit(bytes)), cpus);
+        assert_eq!(channel_bytes(RingSize::Default, None, 256), RING_BYTES);
+        assert_eq!([1, 2, 4, 5].map(|cpus| channel(128 << 20, cpus) >> 20), [4, 4, 2, 1]);
+        assert_eq!([64, 1000].map(|cpus| channel(128 << 20, cpus)), [CHANNEL_MIN_BYTES; 2]);
+        assert_eq!([0, u64::MAX].map(|bytes| channel(bytes, 2)), [CHANNEL_MIN_BYTES, RING_BYTES]);
+        let own = channel_bytes(RingSize::Bytes(1 << 24), Some(&limit(128 << 20)), 64);
+        assert_eq!(own, 1 << 24, "the user's size stays");
     }
 }

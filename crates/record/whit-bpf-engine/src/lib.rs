@@ -60,7 +60,7 @@ use whit_bpf::BpfError;
 pub use whit_bpf::stacks::FRAMES_MAX;
 use whit_bpf::stacks::{ProgramKind, StackOptions, Stacks};
 use whit_engine_api::error::EngineError;
-use whit_engine_api::event_plan::EventPlan;
+use whit_engine_api::event_plan::{EventPlan, ReadCgroups};
 use whit_engine_api::open_event::{ConfiguredEvent, OpenEvent};
 use whit_engine_api::rings::MappedRing;
 use whit_engine_api::settings::{CallGraph, LoaderPaths, RingSize};
@@ -90,7 +90,7 @@ use python::Named;
 use record_layout::Layout;
 pub use summary::{PartSummary, StackSummary};
 use switch_events::SwitchEvents;
-use traced::{Hits, Traced, hits_of};
+use traced::{Hits, Traced, has_program, hits_of};
 use wakes::WakeFormat;
 use whit_host::cpus;
 use whit_host::memory_limit::MemoryLimit;
@@ -125,6 +125,8 @@ pub struct BpfEngine {
     switches: bool,
     /// Whether of a process only some threads are recorded.
     has_few_threads: bool,
+    /// The cgroups that the programs read.
+    read_cgroups: Option<ReadCgroups>,
     switch_events: SwitchEvents,
     is_attached: bool,
     /// The kernel takes the time of all BPF programs anyway.
@@ -170,7 +172,8 @@ impl BpfEngine {
             let (roots, has_wakes) = (roots.clone(), wakes.is_some());
             std::thread::spawn(move || schedule::find(&roots, has_wakes))
         });
-        let options = stack_options(events, plan, roots);
+        let read_cgroups = chosen::read_cgroups(events, roots);
+        let options = stack_options(events, plan, read_cgroups.as_ref(), roots);
         let (stacks, options) =
             load_stacks(options, switches && events.tracking.off_cpu_period_ns == 0)?;
         let channels = switches.then(|| stacks.channels().clone());
@@ -188,6 +191,7 @@ impl BpfEngine {
             plan: plan.clone(),
             switches,
             has_few_threads: has_few_threads(events),
+            read_cgroups,
             switch_events: SwitchEvents::default(),
             is_attached: false,
             is_timed_anyway: roots.times_bpf_programs(),
@@ -244,7 +248,9 @@ impl BpfEngine {
             for instance in &event.instances {
                 let attached = stacks.with_sampler(|program| instance.fd.set_bpf(program));
                 attached.map_err(|errno| match errno {
-                    Errno::PROTO => EngineError::Precise { event: event.event.spec.name.clone() },
+                    Errno::PROTO => {
+                        EngineError::Precise { event: event.event.spec.name().to_owned() }
+                    }
                     errno => EngineError::system("have an event run a BPF program")(errno),
                 })?;
             }
@@ -457,17 +463,27 @@ fn load_stacks(
     }
 }
 
-fn stack_options(events: &EventPlan, plan: &StackPlan, roots: &Roots) -> StackOptions {
+fn stack_options(
+    events: &EventPlan,
+    plan: &StackPlan,
+    read_cgroups: Option<&ReadCgroups>,
+    roots: &Roots,
+) -> StackOptions {
     // Where the kernel does not say, programs find no event on the CPUs beyond and say nothing.
     let cpus = cpus::present(roots).ok().and_then(|cpus| cpus.last().copied());
     let has = |hits| {
-        let mut tracepoints = events.specs.iter().filter(|event| event.is_tracepoint());
+        let mut tracepoints = events.specs.iter().filter(|event| has_program(event));
         tracepoints.any(|event| hits_of(event, roots) == hits)
     };
+    let cpus = cpus.map_or(1, |last| last.0 as usize + 1);
+    let limit = MemoryLimit::of_self(roots);
     StackOptions {
         is_system_wide: matches!(events.target, Target::SystemWide(_)),
         by_thread: has_few_threads(events),
         chosen: chosen::chosen_by(&events.target),
+        sampled_cgroups: read_cgroups
+            .and_then(|read| chosen::hierarchy(&read.mounted))
+            .unwrap_or_default(),
         pid_namespace: processes::namespace(roots),
         kernel_stacks: !events.chains.user_only,
         user_stacks: !events.chains.kernel_only,
@@ -480,10 +496,10 @@ fn stack_options(events: &EventPlan, plan: &StackPlan, roots: &Roots) -> StackOp
             0 if events.tracking.switches => events.tracking.fallback_off_cpu_period_ns,
             period_ns => period_ns,
         },
-        cpus: cpus.map_or(1, |last| last.0 as usize + 1),
-        table_bytes: table_bytes(MemoryLimit::of_self(roots).as_ref()),
+        cpus,
+        table_bytes: table_bytes(limit.as_ref()),
         channel_bytes: match events.tracking.switches {
-            true => channel_bytes(plan.ring_size),
+            true => channel_bytes(plan.ring_size, limit.as_ref(), cpus),
             false => 0,
         },
     }
@@ -503,6 +519,7 @@ impl Engine for BpfEngine {
 
     fn adapt(&self, plan: &mut EventPlan, ring_size: &mut RingSize) {
         fit::adapt(plan, ring_size);
+        plan.read_cgroups = self.read_cgroups.clone();
     }
 
     fn configure(
@@ -557,9 +574,12 @@ impl Engine for BpfEngine {
         Some(Box::new(decoder))
     }
 
-    /// Samples of the threads that are on no CPU now; none unless switches are recorded now.
+    /// Samples of the threads that are on no CPU now, and the accounts of CPUs through the channels; none unless switches are recorded now.
     fn edge_records(&mut self, edge: Edge, events: &[OpenEvent]) -> Result<Vec<u8>, String> {
         let is_exact = self.is_attached && self.waits() == WaitMode::Exact;
+        if is_exact {
+            self.lock().settle_accounts(edge == Edge::Begin);
+        }
         let Some(blocked) = &mut self.blocked else { return Ok(Vec::new()) };
         let bpf_output = bpf_output_of(events).filter(|_| is_exact);
         let records = bpf_output.map(|event| blocked.records(edge, Layout::new(&event.event.attr)));

@@ -2,10 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
-use std::fs::Metadata;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,8 +17,8 @@ use whit_elf::{ElfImage, own_vdso};
 use whit_engine_api::error::EngineError;
 use whit_host::roots::Roots;
 use whit_sys::maps::MapsLine;
-use whit_sys::process_files::{Identity, OpenError, WantedFile};
-use whit_sys::{Errno, MappedFile, Waker};
+use whit_sys::process_files::{FileFacts, Identity, OpenError, WantedFile};
+use whit_sys::{MappedFile, Waker};
 use whit_types::{FileId, FileOffset, FileStamp, OpenFailure, Pid, Runtime};
 use whit_unwind::Trampolines;
 use whit_unwind::table::UnwindTable;
@@ -328,6 +326,8 @@ impl Modules {
                 }
                 Err(error) => {
                     let attempts = match self.known.get(&backing) {
+                        // Through another process, it is the same file system.
+                        _ if error.failure == OpenFailure::NoAnswer => OPEN_ATTEMPTS_MAX,
                         Some(Module::Pending(attempts)) => *attempts,
                         _ => OPEN_ATTEMPTS_MAX,
                     };
@@ -548,12 +548,9 @@ fn open(backing: &Backing, mapper: &Mapper, roots: &Roots) -> Result<Option<Bina
             let relatives = &mapper.ancestors;
             let file = WantedFile { pid, relatives, range, identity: Identity::Mapping(*id), path }
                 .open(&roots.proc)?;
-            let unreadable = |error: std::io::Error| OpenError {
-                failure: OpenFailure::Unreadable,
-                errno: Errno::from_io_error(&error),
-            };
-            let version = file.metadata().ok().map(|metadata| version(*id, &metadata));
-            let file = MappedFile::map(&file).map_err(unreadable)?;
+            let unreadable = |error: std::io::Error| OpenError::reading(&error);
+            let version = Some(version(*id, file.facts()));
+            let file = file.map().map_err(unreadable)?;
             let image = ElfImage::from_mapped(Path::new(OsStr::from_bytes(path)), file.clone());
             if file.is_cut() {
                 return Err(CUT);
@@ -581,13 +578,7 @@ impl Binary {
     }
 }
 
-fn version(id: FileId, metadata: &Metadata) -> FileVersion {
-    // Before 1970 nobody wrote files.
-    let ns =
-        |seconds: i64, ns: i64| (seconds.max(0) as u64 * 1_000_000_000).saturating_add(ns as u64);
-    let modified_ns = ns(metadata.mtime(), metadata.mtime_nsec());
-    FileVersion {
-        stamp: FileStamp { id, size_bytes: metadata.len(), modified_ns },
-        changed_ns: ns(metadata.ctime(), metadata.ctime_nsec()),
-    }
+fn version(id: FileId, facts: &FileFacts) -> FileVersion {
+    let FileFacts { size_bytes, modified_ns, changed_ns, .. } = *facts;
+    FileVersion { stamp: FileStamp { id, size_bytes, modified_ns }, changed_ns }
 }

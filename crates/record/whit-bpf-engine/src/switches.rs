@@ -1,20 +1,25 @@
 //! From a CPU's channel to samples of switches, among the records of the CPU's ring.
 
 use whit_bpf::stacks::StopReason;
-use whit_bpf::stacks::channel::{Channel, DictionarySlot, Loss, PLACES, Record, Switch, Thread};
+use whit_bpf::stacks::channel::{
+    Account, Channel, DictionarySlot, Loss, PLACES, Record, Switch, SwitchObject, Thread,
+};
 use whit_engine_api::DecodeCounts;
 use whit_engine_api::ring_slices::{RecordRef, RingSlices};
 use whit_perfdata::attr::Attr;
+use whit_perfdata::cpu_account::{CpuAccount, InterruptTimes};
 use whit_perfdata::encode::RecordEncoder;
-use whit_perfdata::packed::{self, CHAIN_WORDS_MAX, Ordinary, Origin, Packer};
+use whit_perfdata::packed::{self, CHAIN_WORDS_MAX, Chains, Numbers, Ordinary, Origin, Packer};
 use whit_perfdata::sample::{SampleId, SampleLayout, context};
+use whit_perfdata::wait_object;
 use whit_types::{CpuId, Pid, Tid, TimestampNs};
 
 use super::record_layout::Layout;
 use super::schedule::{SchedulerSymbol, SchedulerSymbols};
 use super::task_state;
 
-/// The stacks from the channel, by place. Each CPU has its own, so empty places take no memory, and chains no spare room.
+/// The stacks and objects from the channel, by place. Each CPU has its own, so empty places take no memory, and chains no
+/// spare room.
 #[derive(Debug)]
 struct Dictionary {
     /// Marker and addresses, as words in bytes.
@@ -42,10 +47,10 @@ impl Dictionary {
     }
 
     /// Puts a stack in place of an earlier one.
-    fn learn(&mut self, place: usize, end: StopReason, marker: u64, frames: &[u64]) {
+    fn learn(&mut self, place: usize, end: StopReason, marker: &[u64], frames: &[u64]) {
         let Some(known) = self.chains.get_mut(place) else { return };
-        let words = [marker].into_iter().chain(frames.iter().copied()).take(CHAIN_WORDS_MAX);
-        let mut chain = Vec::with_capacity(size_of::<u64>() * (1 + frames.len()));
+        let words = marker.iter().chain(frames).take(CHAIN_WORDS_MAX);
+        let mut chain = Vec::with_capacity(size_of::<u64>() * (marker.len() + frames.len()));
         words.for_each(|word| chain.extend(word.to_le_bytes()));
         *known = Some(chain.into_boxed_slice());
         self.numbers[place] = 0;
@@ -269,9 +274,18 @@ impl Switches {
                     ),
                     _ => (context::USER, frames),
                 };
-                self.dictionary.learn(usize::from(place.0), reason, marker, frames);
+                self.dictionary.learn(usize::from(place.0), reason, &[marker], frames);
+            }
+            Some(Record::Object { place, words }) => {
+                let (place, marker) = (usize::from(place.0), &wait_object::MARKER);
+                self.dictionary.learn(place, StopReason::Kernel, marker, words);
             }
             Some(Record::Switch(switch)) => self.switch(&switch, counts, out),
+            Some(Record::Ready { time_ns, thread, place }) => {
+                counts.records += 1;
+                self.ready(of_recording(thread), time_ns, usize::from(place.0), out);
+            }
+            Some(Record::Account(account)) => self.account(&account, counts, out),
             Some(Record::SwitchIn { time_ns, thread }) => {
                 self.last_switch = self.last_switch.max(time_ns);
                 self.came(thread, time_ns, time_ns, out);
@@ -296,7 +310,6 @@ impl Switches {
             next: switch.next.map(of_recording),
             is_preemption: switch.is_preemption,
             state: task_state::word(switch),
-            futex: switch.futex.unwrap_or(0),
         };
         self.running = ordinary_switch.next;
         let mut index = |place: Option<DictionarySlot>| {
@@ -314,7 +327,17 @@ impl Switches {
                 let chain = |index: Option<usize>| {
                     index.and_then(|index| self.dictionary.chain(index)).unwrap_or_default()
                 };
-                ordinary.switch(&ordinary_switch, chain(kernel), chain(user), out);
+                let futex;
+                let object = match switch.object {
+                    Some(SwitchObject::Futex(address)) => {
+                        futex = wait_object::futex_chain(address);
+                        &futex
+                    }
+                    Some(SwitchObject::Described(place)) => chain(Some(usize::from(place.0))),
+                    None => &[],
+                };
+                let chains = Chains { kernel: chain(kernel), user: chain(user), object };
+                ordinary.switch(&ordinary_switch, chains, out);
             }
             Form::Packed(packer) => {
                 packer.finish_if_full(out);
@@ -322,7 +345,47 @@ impl Switches {
                     index.map_or(0, |index| self.dictionary.number(index, packer))
                 };
                 let (kernel, user) = (number(kernel), number(user));
-                packer.switch(&ordinary_switch, kernel, user);
+                let object = match switch.object {
+                    Some(SwitchObject::Futex(address)) => packer.define_futex(address),
+                    Some(SwitchObject::Described(place)) => {
+                        self.dictionary.number(usize::from(place.0), packer)
+                    }
+                    None => 0,
+                };
+                packer.switch(&ordinary_switch, Numbers { kernel, user, object });
+            }
+        }
+    }
+
+    /// Appends the first ready file of a thread that comes.
+    fn ready(&mut self, thread: packed::Thread, time_ns: u64, place: usize, out: &mut Vec<u8>) {
+        self.last_time = self.last_time.max(time_ns);
+        match &mut self.form {
+            Form::Ordinary(ordinary) => {
+                let object = self.dictionary.chain(place).unwrap_or_default();
+                ordinary.ready(thread, time_ns, object, out);
+            }
+            Form::Packed(packer) => {
+                packer.finish_if_full(out);
+                let object = self.dictionary.number(place, packer);
+                packer.ready(thread, time_ns, object);
+            }
+        }
+    }
+
+    /// Appends what the CPU spent besides a thread.
+    fn account(&mut self, account: &Account, counts: &mut DecodeCounts, out: &mut Vec<u8>) {
+        let &Account { time_ns, thread, interrupts_ns, stolen_ns } = account;
+        self.last_time = self.last_time.max(time_ns);
+        counts.records += 1;
+        let interrupts =
+            interrupts_ns.map(|(irq_ns, softirq_ns)| InterruptTimes { irq_ns, softirq_ns });
+        let (thread, account) = (of_recording(thread), CpuAccount { interrupts, stolen_ns });
+        match &mut self.form {
+            Form::Ordinary(ordinary) => ordinary.account(thread, time_ns, &account, out),
+            Form::Packed(packer) => {
+                packer.finish_if_full(out);
+                packer.account(thread, time_ns, &account);
             }
         }
     }

@@ -16,6 +16,8 @@ const OTHERS: u16 = 0x1000 | 0x8000;
 /// How `sched:sched_switch` reports an idle one, and one that was preempted within the kernel.
 const REPORTED_IDLE: u32 = 0x80;
 const PREEMPTED: u32 = 0x100;
+/// Behind the bits of the tracepoint: the thread's cgroup has used its quota of CPU time up.
+const THROTTLED: u32 = 1 << 14;
 
 /// The state as `sched:sched_switch` has it in `prev_state`: `__trace_sched_switch_state()`.
 pub(super) fn word(switch: &Switch) -> u32 {
@@ -27,7 +29,8 @@ pub(super) fn word(switch: &Switch) -> u32 {
         // Other states have no letter: the thread exits, or was woken already.
         state => (state & REPORTED).checked_ilog2().map(|bit| 1 << bit),
     };
-    state.map_or(0, |state| state | IS_KNOWN)
+    let throttled = if switch.is_throttled { THROTTLED } else { 0 };
+    state.map_or(0, |state| state | throttled | IS_KNOWN)
 }
 
 #[cfg(test)]
@@ -43,9 +46,10 @@ mod tests {
             thread: Thread { pid: 0, tid: 0 },
             next: None,
             is_preemption,
+            is_throttled: false,
             is_within_kernel,
             state,
-            futex: None,
+            object: None,
             user_stack: None,
             kernel_stack: None,
         };
@@ -59,5 +63,7 @@ mod tests {
         assert_eq!((slept(0x200), slept(0x80)), (0, 0));
         assert_eq!(word(&switch(0, true, false)), IS_KNOWN);
         assert_eq!(word(&switch(1, true, true)), 0x100 | IS_KNOWN);
+        let throttled = Switch { is_throttled: true, ..switch(0, true, false) };
+        assert_eq!(word(&throttled), 0x4000 | IS_KNOWN);
     }
 }

@@ -33,14 +33,19 @@ pub(super) enum Hits {
 
 /// The hits that an event counts.
 pub(super) fn hits_of(spec: &EventSpec, roots: &Roots) -> Hits {
-    let by_id = || name_of(&roots.tracefs()?, spec.config);
-    let name = || spec.tracepoint.clone().or_else(by_id);
+    let by_id = || name_of(&roots.tracefs()?, spec.event.config[0]);
+    let name = || spec.event.tracepoint().map(str::to_owned).or_else(by_id);
     let list = || std::fs::read_to_string(roots.tracefs()?.join(DYNAMIC_EVENTS)).ok();
     match (list(), name()) {
         (Some(list), Some(name)) => hits_in(&list, &name),
         // A user who may not read the list has no event of it.
         _ => Hits::Tracepoint,
     }
+}
+
+/// Whether hits of an event have call chains, which programs take.
+pub(super) fn has_program(spec: &EventSpec) -> bool {
+    spec.is_tracepoint() && spec.takes_chains()
 }
 
 /// The list has return probes as `r` with a number, and names with `/`.
@@ -104,9 +109,9 @@ impl Traced {
     pub(super) fn among(events: &[OpenEvent], roots: &Roots) -> Result<Vec<Traced>, EngineError> {
         let mut seen = BTreeSet::new();
         let mut traced = Vec::new();
-        for event in events.iter().filter(|event| event.event.spec.is_tracepoint()) {
+        for event in events.iter().filter(|event| has_program(&event.event.spec)) {
             let spec = &event.event.spec;
-            let number = spec.config as u32;
+            let number = spec.event.config[0] as u32;
             if !seen.insert(number) {
                 continue;
             }
@@ -116,7 +121,7 @@ impl Traced {
             };
             let event = open_anywhere(event)
                 .map_err(EngineError::system("open the event that a BPF program is called by"))?;
-            traced.push(Traced { number, name: spec.name.clone(), part, event });
+            traced.push(Traced { number, name: spec.name().to_owned(), part, event });
         }
         Ok(traced)
     }

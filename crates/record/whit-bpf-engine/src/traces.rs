@@ -81,7 +81,12 @@ mod tests {
     const ME: u64 = 5;
 
     fn hit(tracepoint: u32, stack: u64) -> TraceRecord {
-        TraceRecord { tracepoint, user_stack: Some(StackHash(stack)), kernel_stack: None }
+        TraceRecord {
+            tracepoint,
+            user_stack: Some(StackHash(stack)),
+            kernel_stack: None,
+            cgroup: None,
+        }
     }
 
     fn traces() -> Traces {

@@ -9,6 +9,7 @@ use whit_perfdata::encode::RecordEncoder;
 use whit_perfdata::feature::EventDesc;
 use whit_perfdata::sample::{SampleId, SampleLayout};
 use whit_perfdata::tracing_data::TraceEvent;
+use whit_perfdata::wait_object;
 use whit_types::{CpuId, Pid, Tid, TimestampNs};
 
 use super::record_layout::Layout;
@@ -18,8 +19,6 @@ use super::schedule::Context;
 pub(super) const WAKE_ID: u64 = 1 << 63;
 /// Names that are remembered to have been written; beyond, they are written again.
 const NAMED_MAX: usize = 4096;
-/// Size of the word in front of raw data, which ends on a multiple of eight with it.
-const RAW_HEAD_BYTES: usize = 4;
 
 /// `TRACE_FLAG_*` of the field `common_flags`.
 const FLAG_HARDIRQ: u8 = 0x08;
@@ -44,11 +43,9 @@ pub(crate) struct WakeFormat {
 impl WakeFormat {
     pub(crate) fn new(event: &TraceEvent) -> WakeFormat {
         let place = |name: &str| event.field(name).map_or((0, 0), |f| (f.offset, f.size_bytes));
-        let fields = event.common_fields.iter().chain(&event.fields);
-        let end = fields.map(|field| field.offset + field.size_bytes).max().unwrap_or(0);
         WakeFormat {
             id: event.id,
-            size_bytes: (RAW_HEAD_BYTES + end).next_multiple_of(8) - RAW_HEAD_BYTES,
+            size_bytes: wait_object::at_wake_up(event),
             kind: place("common_type"),
             flags: place("common_flags"),
             waker: place("common_pid"),
@@ -73,9 +70,10 @@ impl WakeFormat {
         EventDesc { attr, ids: vec![WAKE_ID], name: WAKING.to_owned() }
     }
 
-    /// Appends the size and the fields, as the kernel has them.
+    /// Appends the size and the fields, as the kernel has them, and the socket of the waker's call.
     fn push(&self, wake: &WakeRecord, context: Context, waker: i32, out: &mut Vec<u8>) {
-        out.extend((self.size_bytes as u32).to_le_bytes());
+        let socket = wake.socket.as_ref().map_or(&[][..], |words| words);
+        out.extend(((self.size_bytes + size_of_val(socket)) as u32).to_le_bytes());
         let start = out.len();
         out.resize(start + self.size_bytes, 0);
         let data = &mut out[start..];
@@ -96,6 +94,7 @@ impl WakeFormat {
         put(self.prio, &i32::from(wake.prio).to_le_bytes());
         put(self.success, &1u32.to_le_bytes());
         put(self.target_cpu, &wake.target_cpu.to_le_bytes());
+        socket.iter().for_each(|word| out.extend(word.to_le_bytes()));
     }
 }
 
@@ -194,6 +193,7 @@ print fmt: \"\"
             waker_comm: Some(*b"ksoftirqd/0\0\0\0\0\0"),
             user_stack: None,
             kernel_stack: None,
+            socket: None,
         }
     }
 
@@ -207,6 +207,14 @@ print fmt: \"\"
         wanted.extend(b"worker\0\0\0\0\0\0\0\0\0\0");
         wanted.extend([2, 1, 0, 0, 0xff, 0xff, 0xff, 0xff, 3, 0, 0, 0]);
         assert_eq!(raw[4..], wanted);
+
+        let mut raw = Vec::new();
+        let wake = WakeRecord { socket: Some([5, 1, 2, 3, 4, 5, 6]), ..wake() };
+        format().push(&wake, Context::Interrupt, 0x0a0b, &mut raw);
+        assert_eq!(raw[..4], 92u32.to_le_bytes());
+        assert_eq!(raw[4..40], wanted);
+        assert_eq!(raw[40..48], 5u64.to_le_bytes());
+        assert_eq!(raw.len(), 96);
     }
 
     #[test]

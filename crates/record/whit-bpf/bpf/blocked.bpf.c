@@ -38,6 +38,7 @@ const volatile struct {
 
 #include "interpreters.h"
 #include "known.h"
+#include "probed_return.h"
 #include "unwind.h"
 
 /* Bytes that are fetched at once, and how many such pieces are kept. */

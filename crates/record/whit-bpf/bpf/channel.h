@@ -44,13 +44,28 @@ enum {
 	/* A thread goes. Bits 8-15: flags; 16-31: state; from 32 on: thread. Then the time, and a word of the
 	 * process and, above it, 16 bits each, the places of the stacks of user and kernel plus one, or 0.
 	 * With SWITCH_HAS_NEXT, then a word of the next thread: process, and above it the thread. With
-	 * SWITCH_HAS_FUTEX, then the address of the futex. */
+	 * SWITCH_HAS_FUTEX, then the address of the futex; with SWITCH_HAS_OBJECT instead the place of the
+	 * object of the wait. */
 	CHANNEL_SWITCH = 2,
 	/* Records did not fit. Then their latest time, their number, and their earliest time. */
 	CHANNEL_LOST = 3,
 	/* A thread comes, and no record describes the one before. From bit 32 on: thread. Then the time,
 	 * and the process. */
 	CHANNEL_CAME = 4,
+	/* As CHANNEL_STACK, the object of a wait: see wait_object.h. */
+	CHANNEL_OBJECT = 5,
+	/* A thread that runs, and the time that its CPU spent besides it since the account before: see cpu_account.h. Bits 8-15:
+	 * parts; from 32 on: thread. Then the time, the process, and the times of the parts. */
+	CHANNEL_ACCOUNT = 6,
+	/* A thread comes from an epoll call. Thread, time and process as in CHANNEL_CAME, and from bit 32 of the process on the
+	 * place of the first ready file plus one. */
+	CHANNEL_READY = 7,
+};
+
+/* Parts of an account that are recorded. */
+enum {
+	ACCOUNT_HAS_IRQ = 1,
+	ACCOUNT_HAS_STOLEN = 2,
 };
 
 /* Flags of CHANNEL_SWITCH. */
@@ -59,11 +74,17 @@ enum {
 	SWITCH_IS_WITHIN_KERNEL = 2,
 	SWITCH_HAS_NEXT = 4,
 	SWITCH_HAS_FUTEX = 8,
+	SWITCH_HAS_OBJECT = 16,
+	/* With SWITCH_IS_PREEMPTION: the thread's cgroup has used its quota of CPU time up. */
+	SWITCH_IS_THROTTLED = 32,
 };
 
-/* Words of a record with a time, but for SWITCH_HAS_NEXT and SWITCH_HAS_FUTEX. */
+/* Words of a record with a time, but for the flags that begin with SWITCH_HAS. */
 #define CHANNEL_TIMED_WORDS 3
+#define CHANNEL_ACCOUNT_WORDS 6
 #define CHANNEL_LOST_WORDS 4
+/* In place of a number of words. */
+#define CHANNEL_NO_ROOM 0xffffffff
 
 static ALWAYS_INLINE struct channel *channel_of_cpu(void)
 {
@@ -110,8 +131,8 @@ struct channel_record {
 	u64 owner;
 	/* With SWITCH_HAS_NEXT. */
 	u64 next;
-	/* With SWITCH_HAS_FUTEX. */
-	u64 futex;
+	/* With SWITCH_HAS_FUTEX or SWITCH_HAS_OBJECT. */
+	u64 object;
 };
 
 /* Counts a record that did not fit. A reader may look meanwhile: `lost` makes the times valid, so it is
@@ -127,6 +148,26 @@ static ALWAYS_INLINE void channel_lose(struct channel *channel, u64 time)
 	*(volatile u64 *)&channel->lost = lost + 1;
 }
 
+/* Words that a report of a loss adds in front of a record with a time; more than the channel has where both do not fit,
+ * which is a loss itself. */
+static ALWAYS_INLINE u32 channel_report(struct channel *channel, u64 words, u64 time)
+{
+	u64 at = channel->head, report = channel->lost ? CHANNEL_LOST_WORDS : 0;
+
+	if (!channel_has_room(channel, words + report)) {
+		channel_lose(channel, time);
+		return CHANNEL_NO_ROOM;
+	}
+	if (report) {
+		channel_put(channel, at, CHANNEL_LOST);
+		channel_put(channel, at + 1, channel->lost_to);
+		channel_put(channel, at + 2, channel->lost);
+		channel_put(channel, at + 3, channel->lost_from);
+		channel->lost = 0;
+	}
+	return report;
+}
+
 /* Writes a record with a time; 0 if it does not fit. */
 UNWIND_FN u32 channel_write(const struct channel_record *record)
 {
@@ -135,31 +176,52 @@ UNWIND_FN u32 channel_write(const struct channel_record *record)
 	if (!record || !channel)
 		return 0;
 	u64 has_next = record->what >> 8 & SWITCH_HAS_NEXT ? 1 : 0;
-	u64 has_futex = record->what >> 8 & SWITCH_HAS_FUTEX ? 1 : 0;
-	u64 words = CHANNEL_TIMED_WORDS + has_next + has_futex, at = channel->head, time = record->time;
+	u64 has_object = record->what >> 8 & (SWITCH_HAS_FUTEX | SWITCH_HAS_OBJECT) ? 1 : 0;
+	u64 words = CHANNEL_TIMED_WORDS + has_next + has_object, at = channel->head, time = record->time;
+	u32 report = channel_report(channel, words, time);
 
-	if (channel->lost)
-		words += CHANNEL_LOST_WORDS;
-	if (!channel_has_room(channel, words)) {
-		channel_lose(channel, time);
+	if (report == CHANNEL_NO_ROOM)
 		return 0;
-	}
-	if (channel->lost) {
-		channel_put(channel, at, CHANNEL_LOST);
-		channel_put(channel, at + 1, channel->lost_to);
-		channel_put(channel, at + 2, channel->lost);
-		channel_put(channel, at + 3, channel->lost_from);
-		channel->lost = 0;
-		at += CHANNEL_LOST_WORDS;
-	}
+	at += report;
 	channel_put(channel, at, record->what);
 	channel_put(channel, at + 1, time);
 	channel_put(channel, at + 2, record->owner);
 	if (has_next)
 		channel_put(channel, at + 3, record->next);
-	if (has_futex)
-		channel_put(channel, at + 3 + has_next, record->futex);
-	channel_publish(channel, words);
+	if (has_object)
+		channel_put(channel, at + 3 + has_next, record->object);
+	channel_publish(channel, words + report);
+	return 1;
+}
+
+/* Times in nanoseconds. */
+struct channel_account {
+	u64 parts;
+	u64 irq;
+	u64 softirq;
+	u64 stolen;
+};
+
+/* Writes an account of a thread's time; 0 if it does not fit. */
+UNWIND_FN u32 channel_account(const struct channel_account *account, u64 thread, u64 time)
+{
+	struct channel *channel = channel_of_cpu();
+
+	if (!account || !channel)
+		return 0;
+	u64 at = channel->head;
+	u32 report = channel_report(channel, CHANNEL_ACCOUNT_WORDS, time);
+
+	if (report == CHANNEL_NO_ROOM)
+		return 0;
+	at += report;
+	channel_put(channel, at, CHANNEL_ACCOUNT | account->parts << 8 | thread >> 32 << 32);
+	channel_put(channel, at + 1, time);
+	channel_put(channel, at + 2, (u32)thread);
+	channel_put(channel, at + 3, account->irq);
+	channel_put(channel, at + 4, account->softirq);
+	channel_put(channel, at + 5, account->stolen);
+	channel_publish(channel, CHANNEL_ACCOUNT_WORDS + report);
 	return 1;
 }
 

@@ -145,9 +145,14 @@ struct pt_regs {
 	unsigned long orig_ax;
 	unsigned long bp;
 	unsigned long bx;
+	unsigned long r11;
+	unsigned long cx;
+	unsigned long dx;
+	unsigned long si;
 	unsigned long di;
 	unsigned long ip;
 	unsigned long cs;
+	unsigned long flags;
 	unsigned long sp;
 };
 
@@ -163,7 +168,16 @@ struct mm_struct {
 	mm_context_t context;
 };
 
-struct inode;
+struct super_block {
+	/* Signed in no kernel: a device's number. */
+	u32 s_dev;
+	unsigned long s_magic;
+};
+
+struct inode {
+	struct super_block *i_sb;
+	unsigned long i_ino;
+};
 
 /* Memory that is mapped in one piece. */
 struct vm_area_struct {
@@ -201,10 +215,108 @@ struct thread_info {
 	u32 cpu;
 };
 
+/* The name of a file in its directory. */
+struct qstr {
+	/* Changes with the name. */
+	u64 hash_len;
+	const unsigned char *name;
+};
+
+struct dentry {
+	struct dentry *d_parent;
+	struct qstr d_name;
+};
+
+struct vfsmount {
+	struct dentry *mnt_root;
+};
+
+/* A file system at a directory. */
+struct mount {
+	struct mount *mnt_parent;
+	struct dentry *mnt_mountpoint;
+	struct vfsmount mnt;
+};
+
+struct path {
+	struct vfsmount *mnt;
+	struct dentry *dentry;
+};
+
 struct file {
-	/* In an event's file: its struct perf_event. */
+	/* In an event's file: its struct perf_event. In a socket's: its struct socket. */
 	void *private_data;
 	struct inode *f_inode;
+	struct path f_path;
+};
+
+/* A file that an epoll file watches. */
+struct epoll_filefd {
+	struct file *file;
+	int fd;
+};
+
+struct list_head {
+	struct list_head *next;
+};
+
+struct epitem {
+	struct list_head rdllink;
+	struct epoll_filefd ffd;
+};
+
+/* An epoll file, and the files that are ready, the first one first. */
+struct eventpoll {
+	struct list_head rdllist;
+	/* Files that became ready while the others were passed on. */
+	struct epitem *ovflist;
+};
+
+struct pid;
+struct sock;
+
+struct socket {
+	struct file *file;
+	struct sock *sk;
+};
+
+struct in6_addr {};
+
+/* Both ends of a connection; ports and addresses of the peer in the order of the network. */
+struct sock_common {
+	u64 skc_addrpair;
+	u32 skc_daddr;
+	u32 skc_rcv_saddr;
+	u32 skc_portpair;
+	u16 skc_dport;
+	u16 skc_num;
+	unsigned short skc_family;
+	unsigned char skc_state;
+	struct in6_addr skc_v6_daddr;
+	struct in6_addr skc_v6_rcv_saddr;
+};
+
+struct sock {
+	struct sock_common __sk_common;
+	u16 sk_protocol;
+	struct socket *sk_socket;
+	/* The process that made the other end. */
+	struct pid *sk_peer_pid;
+};
+
+struct sockaddr_un {
+	u16 sun_family;
+};
+
+/* As the user gave it: `len` bytes. */
+struct unix_address {
+	int len;
+	struct sockaddr_un name[1];
+};
+
+struct unix_sock {
+	struct unix_address *addr;
+	struct sock *peer;
 };
 
 struct fdtable {
@@ -224,11 +336,15 @@ struct rq {
 	u64 clock;
 	/* During a switch, the one that comes. */
 	struct task_struct *curr;
+	/* The clock of stolen time, as it was when the scheduler looked last (CONFIG_PARAVIRT_TIME_ACCOUNTING). */
+	u64 prev_steal_time_rq;
 };
 
 /* The fair tasks of a CPU; `rq` and `se.cfs_rq` are there where fair tasks may be grouped. */
 struct cfs_rq {
 	struct rq *rq;
+	/* How many of it and of those above have used their quota up; where there are quotas. */
+	int throttle_count;
 };
 
 struct sched_entity {
@@ -241,12 +357,29 @@ struct sched_info {
 	unsigned long long last_arrival;
 };
 
+/* A return that a probe waits for. */
+struct return_instance {
+	/* Where the return address is, which the kernel has replaced. */
+	unsigned long stack;
+	unsigned long orig_ret_vaddr;
+	/* The address was replaced already. */
+	u8 chained;
+	struct return_instance *next;
+};
+
+struct uprobe_task {
+	struct return_instance *return_instances;
+};
+
 struct task_struct {
 	struct thread_info thread_info;
+	/* Where kernels have probes in user mode. */
+	struct uprobe_task *utask;
 	u32 cpu;
 	struct css_set *cgroups;
 	struct mm_struct *mm;
 	u32 __state;
+	u32 flags;
 	s32 pid;
 	s32 tgid;
 	s32 prio;
@@ -265,6 +398,8 @@ struct task_struct {
 	unsigned long nivcsw;
 	struct sched_entity se;
 	struct sched_info sched_info;
+	/* It waits for its cgroup's next quota. Since Linux 6.18. */
+	u8 throttled;
 };
 
 struct seq_file;
@@ -385,6 +520,8 @@ static ALWAYS_INLINE u64 kernel_load(u64 address)
 
 /* BPF_ENUMVAL_VALUE of the relocations that clang knows. */
 #define core_enum(type, value) __builtin_preserve_enum_value(*(typeof(type) *)value, 1)
+/* Whether the running kernel has a type. */
+#define core_type_exists(type) __builtin_preserve_type_info(*(type *)0, BPF_TYPE_EXISTS)
 /* Whether the running kernel has a field. */
 #define core_field_exists(field) __builtin_preserve_field_info(field, BPF_FIELD_EXISTS)
 /* BPF_TYPE_ID_TARGET: the number that the running kernel has for a type. */

@@ -21,6 +21,8 @@
 #define KERNEL_FRAMES 64
 /* Frames at the beginning that are the program's own: not on the stack above it. */
 #define KERNEL_OWN_FRAMES 4
+/* In the flags of a thread of the kernel (include/linux/sched.h). */
+#define PF_KTHREAD 0x00200000
 /* Where the kernel's code begins; its modules and BPF programs lie above. */
 #define KERNEL_CODE 0xffffffff80000000ull
 /* The program with the stack: places are counted from its frame. */
@@ -114,13 +116,17 @@ static ALWAYS_INLINE u64 number_of(const void *address, struct kernel_look *look
 	return *(volatile u64 *)&look->number;
 }
 
-/* Where the registers are that a thread had in user mode. */
+/* Where the registers are that a thread had in user mode; 0 before the place is known. Threads of the kernel do not say it:
+ * for an idle one within an interrupt, Linux 6.18 was seen to give an address outside of the stack. */
 static ALWAYS_INLINE u64 registers_address(struct task_struct *task, struct kernel_look *look)
 {
 	u64 stack = number_of(task->stack, look);
 
-	if (!registers_offset)
+	if (!registers_offset) {
+		if (task->flags & PF_KTHREAD)
+			return 0;
 		registers_offset = number_of(bpf_task_pt_regs(task), look) - stack;
+	}
 	return stack + registers_offset;
 }
 
@@ -354,7 +360,7 @@ static ALWAYS_INLINE u64 kernel_again(u64 user, struct kernel_look *look, struct
 
 	*set = NULL;
 	look->words_count = 0;
-	if (settings.no_memo || look->frame < stack || look->frame >= registers - 8)
+	if (settings.no_memo || !registers || look->frame < stack || look->frame >= registers - 8)
 		return 0;
 	look->user = user;
 	look->words_count = (registers - 8 - look->frame) / 8;

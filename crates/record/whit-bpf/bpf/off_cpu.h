@@ -162,7 +162,8 @@ static __attribute__((noinline)) int emit_off_cpu(u64 *ctx, u64 period)
 		registers_of(task, &user);
 		record.user_stack = user_stack(ctx, scratch, tid_of(task), process_of(pid_of(task)), &user);
 	}
-	emit(ctx, scratch, &record, RECORD_SAMPLE_BYTES);
+	record.cgroup = sampled_cgroup(task);
+	emit(ctx, scratch, &record, bytes_with_cgroup(RECORD_SAMPLE_BYTES));
 	return 0;
 }
 

@@ -21,13 +21,49 @@ struct wake_record {
 	u32 target_cpu;
 	/* That of the one that wakes, where it is not recorded itself. */
 	char waker_comm[TASK_COMM_LEN];
+	u32 unused;
+	/* The socket that the waker sends to: as wait_object.h has it. */
+	u64 socket[INET_WORDS];
 };
 
 /* As bytes: without and with the waker's name. */
 #define RECORD_WAKE_BYTES 44
 #define RECORD_WAKE_NAMED_BYTES 60
+#define RECORD_WAKE_SOCKET_BYTES (64 + INET_WORDS * 8)
 
 #define WAKE_HAS_NAME 1
+#define WAKE_HAS_SOCKET 2
+
+/*
+ * The socket of the call of a thread, in which a softirq has come: what the thread sends to another one of this machine
+ * arrives so. Returns 0 where there is none.
+ */
+static ALWAYS_INLINE u32 socket_at_wake(struct scratch *scratch, struct task_struct *waker,
+					struct kernel_look *look, u64 address, u64 *words)
+{
+	struct wait_object *object = &scratch->object;
+	struct channel_frames *description = (struct channel_frames *)scratch->unwind.frames;
+	struct cpu_account *account = account_of_cpu();
+	struct call_registers registers;
+
+	if (!address || !account || !account->softirq_since)
+		return 0;
+	call_registers_at(waker, address, &registers);
+	u32 way = registers.is_call && registers.is_64_bit ? way_of_call(registers.call) : 0;
+
+	if (way != CALL_FILE && way != CALL_SEND_FILE)
+		return 0;
+	u32 descriptor = registers.arguments[0];
+	u64 file = file_of_task(number_of(waker, look), descriptor);
+
+	if (!file_object(object, file, descriptor) ||
+	    (u8)object->head != OBJECT_INET)
+		return 0;
+	describe_object(object, description);
+	for (u32 at = 0; at < INET_WORDS; at++)
+		words[at] = description->words[at];
+	return 1;
+}
 
 /* The hash of the stack of the kernel, told in the CPU's ring; 0 for none. */
 static ALWAYS_INLINE u64 kernel_stack_at_wake(void *ctx, struct scratch *scratch,
@@ -36,7 +72,7 @@ static ALWAYS_INLINE u64 kernel_stack_at_wake(void *ctx, struct scratch *scratch
 	struct kernel_set *set;
 	u64 hash = kernel_again(KERNEL_AT_WAKE, look, waker, &set);
 
-	if (hash && is_announced(NULL, hash)) {
+	if (hash && is_announced(NULL, 0, hash)) {
 		scratch->counts.kernel_memo_hits++;
 		return hash;
 	}
@@ -80,8 +116,15 @@ static __attribute__((noinline)) int emit_wake(u64 *ctx, struct kernel_look *loo
 	struct user_registers user = {};
 	u32 has_user = settings.user_stacks && waker->mm && process;
 
-	if (has_user)
-		user_registers_at(waker, registers_address(waker, look), &user);
+	if (has_user) {
+		u64 address = registers_address(waker, look);
+
+		user_registers_at(waker, address, &user);
+		if (socket_at_wake(scratch, waker, look, address, record.socket)) {
+			record.flags |= WAKE_HAS_SOCKET;
+			size = RECORD_WAKE_SOCKET_BYTES;
+		}
+	}
 	if (settings.kernel_stacks)
 		record.kernel_stack = kernel_stack_at_wake(ctx, scratch, look, waker);
 	if (has_user)

@@ -21,8 +21,13 @@
 #define MEMO_WAYS 4
 /* Processes that a CPU remembers, a power of two; others are looked up again. */
 #define KNOWN_PROCESSES 1024
-/* Stacks that a CPU remembers as emitted, a power of two; others are emitted again. */
+/* Stacks that a CPU remembers as emitted in its ring, a power of two; others are emitted again. */
 #define ANNOUNCED_STACKS 16384
+/* The same for its channel, for each kind: a switch names one of each, and none of them may have taken the place of
+ * another. */
+#define USER_PLACES 16384
+#define KERNEL_PLACES 4096
+#define OBJECT_PLACES 4096
 
 struct unwind_state;
 static ALWAYS_INLINE u32 unwind_learn(struct unwind_state *s, u64 address);
@@ -54,9 +59,22 @@ const volatile struct {
 	u32 pid_namespace;
 	/* The hierarchy of chosen cgroups: the number of one of its controllers. */
 	u32 cgroup_subsystem;
+	/* ACCOUNT_HAS_IRQ where programs add the time of interrupts up. */
+	u32 irq_time;
+	/* A hierarchy of version 1 with cgroups of threads that are in the root of version 2, in the same way;
+	 * CGROUP_VERSION_2 for none. */
+	u32 sampled_subsystem;
+	/* The period is aligned to eight bytes. */
+	u32 unused;
 	/* Nanoseconds of off-CPU time for each sample of a wait. */
 	u64 off_cpu_period;
-} settings = { .kernel_stacks = 1, .user_stacks = 1, .channel_mask = 1023, .off_cpu_period = 1 };
+} settings = {
+	.kernel_stacks = 1,
+	.user_stacks = 1,
+	.channel_mask = 1023,
+	.sampled_subsystem = 0xffffffff,
+	.off_cpu_period = 1,
+};
 
 #include "interpreters.h"
 #include "known.h"
@@ -66,10 +84,13 @@ static ALWAYS_INLINE int interpreter_copy(u64 *to, u64 from)
 	return unwind_copy(to, INTERPRETER_CODE_WORDS * sizeof(*to), from);
 }
 
+#include "probed_return.h"
 #include "unwind.h"
 #include "channel.h"
+#include "cpu_account.h"
 #include "kernel_stack.h"
 #include "find_vma.h"
+#include "wait_object.h"
 
 /* [CPU]: events of the kind bpf-output. */
 struct {
@@ -120,11 +141,41 @@ struct sample_record {
 	u64 kernel_stack;
 	/* perf's id of the event. */
 	u64 event;
+	/* Written where there is a hierarchy of version 1. 0: the kernel's own, behind the record, counts. */
+	u64 cgroup;
 	u32 unused_at_last;
 };
 
-/* As bytes: there is none behind the last word. */
+/* As bytes: there is none behind the last word. Without the cgroup. */
 #define RECORD_SAMPLE_BYTES 44
+
+/* Distinguishes numbers of cgroups of version 1: both hierarchies count from 1 on. */
+#define OF_VERSION_1 (1ULL << 62)
+/* The number of the root of a hierarchy. */
+#define ROOT_CGROUP 1
+
+/* Bytes of a record with its cgroup, which is written where there is a hierarchy of version 1. */
+static ALWAYS_INLINE u64 bytes_with_cgroup(u64 size)
+{
+	return settings.sampled_subsystem == CGROUP_VERSION_2 ? size : size + sizeof(u64);
+}
+
+/* The cgroup of version 1 of a thread that is in the root of version 2; else 0. */
+static ALWAYS_INLINE u64 sampled_cgroup(struct task_struct *task)
+{
+	u32 subsystem = settings.sampled_subsystem;
+	u64 set = 0, cgroup = 0, state = 0;
+
+	if (subsystem == CGROUP_VERSION_2 || bpf_probe_read_kernel(&set, sizeof(set), &task->cgroups) || !set ||
+	    bpf_probe_read_kernel(&cgroup, sizeof(cgroup), &((struct css_set *)set)->dfl_cgrp) || !cgroup)
+		return 0;
+	if (cgroup_id_of((u64)&((struct cgroup *)cgroup)->self) != ROOT_CGROUP ||
+	    bpf_probe_read_kernel(&state, sizeof(state), &((struct css_set *)set)->subsys[subsystem]))
+		return 0;
+	u64 id = cgroup_id_of(state);
+
+	return id > ROOT_CGROUP ? id | OF_VERSION_1 : 0;
+}
 
 /* Counts of one program on one CPU. */
 struct counts {
@@ -177,6 +228,8 @@ struct scratch {
 	u64 larger;
 	/* For probes: a program that the scheduler took off its CPU in the middle still uses this memory. */
 	u64 is_busy;
+	/* For switches. */
+	struct wait_object object;
 	struct unwind_state unwind;
 	struct stack_record stack;
 };
@@ -206,7 +259,7 @@ struct known_process {
 /* The memory of a CPU's switches, which no program interrupts that uses it: `announced` as for rings, but of its
  * channel, and processes. */
 struct switch_memory {
-	u64 announced[ANNOUNCED_STACKS];
+	u64 announced[USER_PLACES + KERNEL_PLACES + OBJECT_PLACES];
 	struct known_process processes[KNOWN_PROCESSES];
 };
 
@@ -537,18 +590,29 @@ UNWIND_FN u32 walk(struct unwind_state *s)
 	return unwind_walk(s);
 }
 
-/* The slot for the last emitted stack with such a hash: of the CPU's channel, or without `memory` of its
- * ring. */
-static ALWAYS_INLINE u64 *announced_at(struct switch_memory *memory, u64 hash)
+/* The places in a CPU's channel. */
+static ALWAYS_INLINE u32 user_place(u64 hash)
 {
-	u32 place = hash % ANNOUNCED_STACKS;
-
-	return memory ? &memory->announced[place] : bpf_map_lookup_elem(&announced, &place);
+	return hash % USER_PLACES;
 }
 
-static ALWAYS_INLINE u32 is_announced(struct switch_memory *memory, u64 hash)
+static ALWAYS_INLINE u32 kernel_place(u64 hash)
 {
-	u64 *known = announced_at(memory, hash);
+	return USER_PLACES + hash % KERNEL_PLACES;
+}
+
+static ALWAYS_INLINE u32 object_place(u64 hash)
+{
+	return USER_PLACES + KERNEL_PLACES + hash % OBJECT_PLACES;
+}
+
+/* Whether the last emitted stack of a place has such a hash: in the CPU's channel, or without `memory` in its ring. */
+static ALWAYS_INLINE u32 is_announced(struct switch_memory *memory, u32 place, u64 hash)
+{
+	if (memory)
+		return memory->announced[place] == hash;
+	place = hash % ANNOUNCED_STACKS;
+	u64 *known = bpf_map_lookup_elem(&announced, &place);
 
 	return known && *known == hash;
 }
@@ -598,7 +662,7 @@ static ALWAYS_INLINE u64 user_hash(struct switch_memory *memory, struct scratch 
 	u64 hash = set ? memo_known(s, set, &key) : 0;
 
 	*reason = UNWIND_ON;
-	if (hash && is_announced(memory, hash)) {
+	if (hash && is_announced(memory, user_place(hash), hash)) {
 		scratch->counts.memo_hits++;
 		return hash;
 	}
@@ -823,7 +887,8 @@ int sampled(struct bpf_perf_event_data *ctx)
 			registers_of(task, &user);
 		record.user_stack = user_stack(ctx, scratch, task->pid, process, &user);
 	}
-	emit(ctx, scratch, &record, RECORD_SAMPLE_BYTES);
+	record.cgroup = sampled_cgroup(task);
+	emit(ctx, scratch, &record, bytes_with_cgroup(RECORD_SAMPLE_BYTES));
 	/* Where this is 0, perf itself writes no sample. */
 	return settings.perf_samples;
 }

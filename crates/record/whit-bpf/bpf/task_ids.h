@@ -33,6 +33,17 @@ UNWIND_FN u32 number_in_namespace(u64 address)
 	return 0;
 }
 
+/* A number as records have it, of a `struct pid` that is at an address. */
+static ALWAYS_INLINE u32 number_of_pid(u64 address)
+{
+	u32 number = 0;
+
+	if (settings.pid_namespace)
+		return number_in_namespace(address);
+	bpf_probe_read_kernel(&number, sizeof(number), &((struct pid *)address)->numbers[0].nr);
+	return number;
+}
+
 /* The thread. */
 static ALWAYS_INLINE u32 tid_of(struct task_struct *task)
 {

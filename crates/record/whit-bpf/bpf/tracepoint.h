@@ -15,6 +15,8 @@ struct trace_record {
 	u32 tracepoint;
 	u64 user_stack;
 	u64 kernel_stack;
+	/* As in a sample. */
+	u64 cgroup;
 	u32 unused_at_last;
 };
 
@@ -47,7 +49,8 @@ int traced(void *ctx)
 		registers_of(task, &user);
 		record.user_stack = user_stack(ctx, scratch, task->pid, process, &user);
 	}
-	emit(ctx, scratch, &record, RECORD_TRACE_BYTES);
+	record.cgroup = sampled_cgroup(task);
+	emit(ctx, scratch, &record, bytes_with_cgroup(RECORD_TRACE_BYTES));
 	return 1;
 }
 
@@ -88,7 +91,8 @@ int probed(struct user_pt_regs *ctx)
 			registers_of(task, &user);
 		record.user_stack = user_stack(ctx, scratch, task->pid, process, &user);
 	}
-	emit(ctx, scratch, &record, RECORD_TRACE_BYTES);
+	record.cgroup = sampled_cgroup(task);
+	emit(ctx, scratch, &record, bytes_with_cgroup(RECORD_TRACE_BYTES));
 	__sync_lock_test_and_set(&scratch->is_busy, 0);
 	return 1;
 }

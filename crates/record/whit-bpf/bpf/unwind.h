@@ -13,6 +13,9 @@
  *     u32 unwind_learn(struct unwind_state *s, u64 address)
  *                                          finds a mapping that was not announced and holds the
  *                                          address, into s->mapping; 0 on failure
+ *     u32 unwind_probed_return(struct unwind_state *s)
+ *                                          has s->ip be a return address that a probe has taken; 0 where
+ *                                          none has
  *     and the functions of interpreter.h
  *
  * Types of these functions are in unwind_state.h.
@@ -420,6 +423,12 @@ static UNWIND_INLINE u32 unwind_enter(struct unwind_state *s)
 	/* Inside the call for a return address, which may lie behind the end of its function. */
 	u64 address = s->ip - s->is_return;
 	u32 is_mapped = unwind_go_to(s, address);
+	/* The kernel's page may be known from the list of mappings. */
+	u32 has_table = is_mapped && s->mapping.table != UNWIND_TABLE_NONE;
+	if (!has_table && s->is_return && unwind_probed_return(s)) {
+		address = s->ip - s->is_return;
+		is_mapped = unwind_go_to(s, address);
+	}
 	/* All code that is mapped is known: what lies elsewhere is no return address. */
 	if (!is_mapped && s->is_return)
 		return UNWIND_NO_MAPPING;

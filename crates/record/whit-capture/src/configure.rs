@@ -14,16 +14,17 @@ use whit_engine_api::branch::BranchFilter;
 use whit_engine_api::event_plan::{EventPlan, RatePlan};
 use whit_engine_api::open_event::{ConfiguredEvent, watermark};
 use whit_engine_api::{Engine, PrivateEvent};
+use whit_events::{PreciseIp, Sampling};
 use whit_host::roots::Roots;
 use whit_host::target::Target;
 use whit_perfdata::attr::{Attr, AttrFlags, ReadFormat, SampleType};
 use whit_types::Arch;
 
 use crate::error::CaptureError;
-use crate::event::{EventSpec, Precision, Rate};
+use crate::event::EventSpec;
 use crate::features::KernelFeatures;
 use crate::notice::{Listener, Notice};
-use crate::options::{CallGraph, DEFAULT_FREQUENCY_HZ};
+use crate::options::{CallGraph, Choices, DEFAULT_FREQUENCY_HZ};
 use crate::registers;
 
 /// The highest `precise_ip`.
@@ -35,23 +36,23 @@ pub fn checked_rate(
     plan: RatePlan,
     roots: &Roots,
     listener: &mut dyn Listener,
-) -> Result<(Rate, bool), CaptureError> {
+) -> Result<(Sampling, bool), CaptureError> {
     let by_user = plan.by_user.is_some();
-    let asked_hz = match plan.by_user.unwrap_or(Rate::FrequencyHz(DEFAULT_FREQUENCY_HZ)) {
-        Rate::Period(0) => return Err(CaptureError::ZeroRate("period")),
-        Rate::FrequencyHz(0) => return Err(CaptureError::ZeroRate("frequency")),
-        period @ Rate::Period(_) => return Ok((period, by_user)),
-        Rate::FrequencyHz(hz) => hz,
+    let asked_hz = match plan.by_user.unwrap_or(Sampling::FrequencyHz(DEFAULT_FREQUENCY_HZ)) {
+        Sampling::Period(0) => return Err(CaptureError::ZeroRate("period")),
+        Sampling::FrequencyHz(0) => return Err(CaptureError::ZeroRate("frequency")),
+        period @ Sampling::Period(_) => return Ok((period, by_user)),
+        Sampling::FrequencyHz(hz) => hz,
     };
     let limit = max_frequency_hz(roots).unwrap_or(u64::MAX);
     if asked_hz <= limit {
-        return Ok((Rate::FrequencyHz(asked_hz), by_user));
+        return Ok((Sampling::FrequencyHz(asked_hz), by_user));
     }
     if by_user && plan.is_strict {
         return Err(CaptureError::FrequencyTooHigh { asked_hz, limit_hz: limit });
     }
     listener.notice(Notice::FrequencyLowered { asked_hz, limit_hz: limit });
-    Ok((Rate::FrequencyHz(limit), by_user))
+    Ok((Sampling::FrequencyHz(limit), by_user))
 }
 
 /// The highest frequency that the kernel takes now (`perf_event_max_sample_rate`).
@@ -66,7 +67,7 @@ fn needs_side_band(plan: &EventPlan, specs: &[EventSpec]) -> bool {
         || !plan.begin.at_once
         || plan.begin.is_controlled
         || specs.iter().any(|spec| spec.is_of_cpus)
-        || specs.iter().any(|spec| spec.overwrite.unwrap_or(plan.overwrite))
+        || specs.iter().any(|spec| spec.event.terms.overwrite.unwrap_or(plan.overwrite))
 }
 
 /// Events as they are planned for an engine.
@@ -84,7 +85,7 @@ pub fn configure(
     Planned { plan, engine }: Planned<'_>,
     events: &[EventSpec],
     inherit: bool,
-    rate: (Rate, bool),
+    rate: (Sampling, bool),
     kernel: &KernelFeatures,
     arch: Option<Arch>,
     listener: &mut dyn Listener,
@@ -116,7 +117,7 @@ pub fn configure(
 struct Context<'a> {
     plan: &'a EventPlan,
     inherit: bool,
-    rate: (Rate, bool),
+    rate: (Sampling, bool),
     arch: Option<Arch>,
     /// Index of the appended sideband event; without one the first event tracks.
     side_band: Option<usize>,
@@ -126,23 +127,24 @@ impl Context<'_> {
     fn attr(&self, specs: &[EventSpec], index: usize) -> Attr {
         let spec = &specs[index];
         let is_side_band = self.side_band == Some(index);
+        let ([config, config1, config2, config3], bp_type) = spec.event.attr_words();
         let mut attr = Attr {
-            pmu_type: spec.pmu_type,
-            config: spec.config,
-            config1: spec.config1,
-            config2: spec.config2,
-            config3: spec.config3,
-            bp_type: spec.bp_type,
+            pmu_type: spec.event.pmu_type,
+            config,
+            config1,
+            config2,
+            config3,
+            bp_type,
             sample_type: SampleType::IP | SampleType::TID | SampleType::TIME,
             read_format: ReadFormat::ID | ReadFormat::LOST,
             flags: AttrFlags::SAMPLE_ID_ALL,
             ..Attr::default()
         };
-        attr.set_precise_ip(match spec.precision {
-            Precision::Level(level) => level.min(MAX_PRECISION),
-            Precision::Max => MAX_PRECISION,
+        attr.set_precise_ip(match spec.event.precise_ip {
+            PreciseIp::Level(level) => level.min(MAX_PRECISION),
+            PreciseIp::Max => MAX_PRECISION,
         });
-        self.set_exclusions(&mut attr, spec);
+        self.set_modes(&mut attr, spec);
         self.set_start(&mut attr, spec.is_member(index), is_side_band);
         self.set_rate(&mut attr, spec);
         self.set_group(&mut attr, specs, index);
@@ -158,7 +160,7 @@ impl Context<'_> {
             self.set_extra_fields(&mut attr);
             self.set_branches(&mut attr, spec);
             self.set_counts(&mut attr);
-            let overwrite = spec.overwrite.unwrap_or(self.plan.overwrite);
+            let overwrite = spec.event.terms.overwrite.unwrap_or(self.plan.overwrite);
             attr.flags = attr.flags.with(AttrFlags::WRITE_BACKWARD, overwrite);
         }
         if let Some(clock) = self.plan.clock {
@@ -168,21 +170,14 @@ impl Context<'_> {
         attr
     }
 
-    fn set_exclusions(&self, attr: &mut Attr, spec: &EventSpec) {
-        let exclude = &spec.exclude;
-        for (flag, on) in [
-            (AttrFlags::EXCLUDE_USER, exclude.user),
-            (AttrFlags::EXCLUDE_KERNEL, exclude.kernel),
-            (AttrFlags::EXCLUDE_HV, exclude.hypervisor),
-            (AttrFlags::EXCLUDE_GUEST, exclude.guest),
-            (AttrFlags::EXCLUDE_HOST, exclude.host),
-            (AttrFlags::EXCLUDE_IDLE, spec.excludes_idle()),
-            (AttrFlags::PINNED, spec.is_pinned),
-            (AttrFlags::EXCLUSIVE, spec.is_exclusive),
-            (AttrFlags::INHERIT, self.inherit && spec.inherit.unwrap_or(true)),
-        ] {
-            attr.flags = attr.flags.with(flag, on);
-        }
+    fn set_modes(&self, attr: &mut Attr, spec: &EventSpec) {
+        let event = &spec.event;
+        let inherit = self.inherit && event.terms.inherit.unwrap_or(true);
+        attr.flags |= spec
+            .exclusions()
+            .with(AttrFlags::PINNED, event.pinned)
+            .with(AttrFlags::EXCLUSIVE, event.exclusive)
+            .with(AttrFlags::INHERIT, inherit);
     }
 
     /// Leaders start switched off: a command's exec switches them on, or we do. Members follow
@@ -200,13 +195,13 @@ impl Context<'_> {
 
     fn set_rate(&self, attr: &mut Attr, spec: &EventSpec) {
         let (rate, by_user) = self.rate;
-        let default = match spec.default_period {
-            Some(period) if !by_user => Rate::Period(period),
+        let default = match spec.event.default_period {
+            Some(period) if !by_user => Sampling::Period(period),
             _ => rate,
         };
-        match spec.rate.unwrap_or(default) {
-            Rate::Period(period) => attr.sample_period_or_freq = period,
-            Rate::FrequencyHz(hz) => {
+        match spec.event.terms.sampling.unwrap_or(default) {
+            Sampling::Period(period) => attr.sample_period_or_freq = period,
+            Sampling::FrequencyHz(hz) => {
                 attr.sample_period_or_freq = hz;
                 attr.flags |= AttrFlags::FREQ;
                 attr.sample_type |= SampleType::PERIOD;
@@ -218,7 +213,7 @@ impl Context<'_> {
     fn set_group(&self, attr: &mut Attr, specs: &[EventSpec], index: usize) {
         let Some(leader) = specs[index].leader else { return };
         let members = specs.iter().filter(|spec| spec.leader == Some(leader)).count();
-        if !specs[leader].reads_group || members < 2 {
+        if !specs[leader].event.sample_read || members < 2 {
             return;
         }
         attr.sample_type |= SampleType::READ;
@@ -294,6 +289,7 @@ impl Context<'_> {
             (SampleType::PHYS_ADDR, extra.physical_addresses),
             (SampleType::DATA_PAGE_SIZE, extra.data_page_sizes),
             (SampleType::CODE_PAGE_SIZE, extra.code_page_sizes),
+            (SampleType::DATA_SRC, extra.data_sources),
             (weight, extra.weights),
             (SampleType::TRANSACTION, extra.transactions),
             (SampleType::CGROUP, self.plan.tracking.cgroups),
@@ -319,7 +315,7 @@ impl Context<'_> {
 
     fn takes_lbr(&self, spec: &EventSpec) -> bool {
         let call_graph = self.plan.call_graph_of(spec);
-        call_graph == CallGraph::Lbr && !spec.exclude.user
+        call_graph == CallGraph::Lbr && !spec.event.exclude.user
     }
 
     fn set_counts(&self, attr: &mut Attr) {
@@ -346,7 +342,8 @@ impl Context<'_> {
         if call_graph == CallGraph::None {
             return;
         }
-        attr.sample_max_stack = spec.max_stack.or(self.plan.chains.max_frames).unwrap_or(0);
+        let own_max_frames = spec.event.terms.max_stack;
+        attr.sample_max_stack = own_max_frames.or(self.plan.chains.max_frames).unwrap_or(0);
         attr.sample_type |= SampleType::CALLCHAIN;
         if self.plan.chains.kernel_only {
             attr.flags |= AttrFlags::EXCLUDE_CALLCHAIN_USER;
@@ -360,7 +357,7 @@ impl Context<'_> {
         if let CallGraph::Dwarf { stack_dump_bytes } = call_graph {
             attr.sample_type |= SampleType::REGS_USER | SampleType::STACK_USER;
             attr.flags |= AttrFlags::EXCLUDE_CALLCHAIN_USER;
-            attr.sample_stack_user_bytes = spec.stack_dump_bytes.unwrap_or(stack_dump_bytes);
+            attr.sample_stack_user_bytes = stack_dump_bytes;
             attr.sample_regs_user |= match (self.arch, self.plan.fields.user_registers) {
                 (Some(arch), 0) => registers::all(arch),
                 (Some(arch), _) => registers::minimal(arch),
@@ -373,7 +370,7 @@ impl Context<'_> {
     fn warn_of_branches(&self, specs: &[EventSpec], listener: &mut dyn Listener) {
         let wants_lbr = |spec: &&EventSpec| self.plan.call_graph_of(spec) == CallGraph::Lbr;
         for spec in specs.iter().filter(wants_lbr).filter(|spec| !spec.is_dummy()) {
-            let event = spec.name.clone();
+            let event = spec.name().to_owned();
             if spec.branches.or(self.plan.fields.branches).is_some() {
                 listener.notice(Notice::BranchesNotCallChain { event });
             } else if !self.takes_lbr(spec) {
@@ -395,8 +392,8 @@ impl Context<'_> {
 /// Where a level was asked for, and not just the best.
 fn warn_of_precision(events: &[ConfiguredEvent], listener: &mut dyn Listener) {
     for ConfiguredEvent { spec, attr, .. } in events {
-        if matches!(spec.precision, Precision::Level(1..)) && attr.precise_ip() == 0 {
-            listener.notice(Notice::PrecisionLowered { event: spec.name.clone(), level: 0 });
+        if matches!(spec.event.precise_ip, PreciseIp::Level(1..)) && attr.precise_ip() == 0 {
+            listener.notice(Notice::PrecisionLowered { event: spec.name().to_owned(), level: 0 });
         }
     }
 }
@@ -419,15 +416,14 @@ fn unify(events: &mut [ConfiguredEvent], wants_identifier: bool) {
     events.iter_mut().for_each(|e| e.attr.sample_type |= id);
 }
 
-/// Wakes the reader at every record.
-pub fn set_unbuffered(attr: &mut Attr) {
-    attr.wakeup = 1;
-}
-
-/// Wakes the reader when a ring of this size is a quarter full.
-pub fn set_watermark(attr: &mut Attr, ring_size_bytes: usize) {
-    attr.flags |= AttrFlags::WATERMARK;
-    attr.wakeup = watermark(ring_size_bytes);
+/// Wakes the reader at every record, or when a ring of this size is a quarter full.
+pub fn set_wakeup(attr: &mut Attr, ring_size_bytes: usize, choices: Choices) {
+    if choices.unbuffered {
+        attr.wakeup = 1;
+    } else {
+        attr.flags |= AttrFlags::WATERMARK;
+        attr.wakeup = watermark(ring_size_bytes);
+    }
 }
 
 #[cfg(test)]

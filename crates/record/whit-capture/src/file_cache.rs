@@ -2,8 +2,6 @@
 //! described in the recording.
 
 use std::collections::{BTreeSet, HashMap};
-use std::fs::File;
-use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -14,11 +12,11 @@ use whit_host::runtimes::is_jitdump;
 use whit_perfdata::mapped_file::{FoundFile, MappedFile};
 use whit_sys::limit::Limit;
 use whit_sys::maps::MapsLine;
-use whit_sys::process_files::{DELETED, Identity, WantedFile, stated_id};
+use whit_sys::process_files::{DELETED, ForeignFile, Identity, OpenError, WantedFile, path_id};
 use whit_types::{BuildId, FileId, OpenFailure, Runtime};
 
 use crate::build_id;
-use crate::kept_files::{KeptFiles, modified_ns};
+use crate::kept_files::KeptFiles;
 use crate::mapped_files::{FILES_MAX, MappedFiles, Mapper};
 use crate::perf_maps::{PerfMaps, may_be_compiled};
 use crate::sampled::Mappers;
@@ -40,7 +38,7 @@ struct Opened {
     /// As `stat` names it, which need not be as mappings do.
     stated: FileId,
     through: Mapper,
-    held: Option<File>,
+    held: Option<ForeignFile>,
 }
 
 #[derive(Debug)]
@@ -69,6 +67,8 @@ pub struct FileCache {
     perf_maps: PerfMaps,
     /// Runtimes that a notice was about.
     reported: Mutex<BTreeSet<Runtime>>,
+    /// Number of files that did not answer when a notice was about them.
+    reported_silent: AtomicUsize,
 }
 
 impl FileCache {
@@ -123,12 +123,15 @@ impl FileCache {
             Some(Known::Unopened { attempts, .. }) => *attempts,
             None => 0,
         };
-        let known = match through
-            .open(roots, id, path)
-            .and_then(|file| describe(file, path, through))
-        {
+        let opened = through.open(roots, id, path);
+        let known = match opened.and_then(|file| describe(file, path, through)) {
             Ok(opened) => Known::Opened(opened),
-            Err(failure) => Known::Unopened { path: path.into(), attempts: attempts + 1, failure },
+            Err(failure) => {
+                // Through another process, it is the same file system.
+                let is_final = failure == OpenFailure::NoAnswer;
+                let attempts = if is_final { OPEN_ATTEMPTS_MAX } else { attempts + 1 };
+                Known::Unopened { path: path.into(), attempts, failure }
+            }
         };
         let build_id = match &known {
             Known::Opened(opened) => opened.found.build_id,
@@ -157,9 +160,9 @@ impl FileCache {
     }
 
     /// Whether one more file may be held open; it counts from then on.
-    fn may_hold(&self, reach: Reach, file: &File) -> bool {
+    fn may_hold(&self, reach: Reach, file: &ForeignFile) -> bool {
         let most = if reach == Reach::ByPath { HELD_BY_PATH_MAX } else { HELD_MAX };
-        (file.as_raw_fd() as u64) < self.held_below
+        (file.descriptor() as u64) < self.held_below
             && self
                 .held
                 .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| {
@@ -190,6 +193,22 @@ impl FileCache {
     /// Whether no notice was about a runtime yet.
     pub(crate) fn is_first_word_on(&self, runtime: Runtime) -> bool {
         self.reported.lock().unwrap_or_else(PoisonError::into_inner).insert(runtime)
+    }
+
+    /// Paths of files that did not answer, where there are more of them than a notice was about.
+    pub(crate) fn newly_silent(&self) -> Vec<String> {
+        let is_silent = |known: &Known| match known {
+            Known::Unopened { path, failure: OpenFailure::NoAnswer, .. } => {
+                Some(String::from_utf8_lossy(path).into_owned())
+            }
+            _ => None,
+        };
+        let mut paths: Vec<_> = self.lock().values().filter_map(is_silent).collect();
+        paths.sort_unstable();
+        if self.reported_silent.swap(paths.len(), Ordering::Relaxed) >= paths.len() {
+            paths.clear();
+        }
+        paths
     }
 
     /// Looks at the files that the kernel's mapping records name. Gives their build ids, by path.
@@ -254,8 +273,8 @@ impl FileCache {
         wanted.sort_by_key(|(reach, id, opened)| (*reach, opened.found.size_bytes, *id));
         for (_, id, opened) in wanted {
             let file = MappedFile { id, path: opened.path.to_vec(), found: Ok(opened.found) };
-            let held = || opened.held.as_ref()?.try_clone().ok();
-            let source = || held().or_else(|| opened.open_again(roots, id));
+            let held = || opened.held.as_ref()?.again().ok();
+            let source = || held().or_else(|| opened.open_again(roots, id))?.into_file().ok();
             let is_growing = is_jitdump(&opened.path);
             opened.found.is_kept = match is_growing {
                 true => kept.keep_growing(&file, source),
@@ -278,8 +297,8 @@ impl FileCache {
         let sampled = mapped.processes.clone().with_ancestors();
         let maps = self.perf_maps.now(roots).into_iter();
         let maps = maps.filter(|(pid, ..)| sampled.has_any(&Mappers::of(*pid)));
-        let keep = |(_, mut described, file): (i32, MappedFile, File)| {
-            let is_kept = kept.keep_growing(&described, || Some(file));
+        let keep = |(_, mut described, file): (i32, MappedFile, ForeignFile)| {
+            let is_kept = kept.keep_growing(&described, || file.into_file().ok());
             if let Ok(found) = &mut described.found {
                 found.is_kept = is_kept;
             }
@@ -295,7 +314,7 @@ impl FileCache {
 }
 
 impl Mapper {
-    fn open(&self, roots: &Roots, id: FileId, path: &[u8]) -> Result<File, OpenFailure> {
+    fn open(&self, roots: &Roots, id: FileId, path: &[u8]) -> Result<ForeignFile, OpenFailure> {
         let range = Some(self.range.clone());
         let wanted = WantedFile {
             pid: Some(self.pid),
@@ -335,7 +354,7 @@ impl Opened {
         let path = Path::new(std::ffi::OsStr::from_bytes(&self.path));
         if self.path.ends_with(DELETED) {
             Reach::Deleted
-        } else if path.metadata().is_ok_and(|there| stated_id(&there) == self.stated) {
+        } else if path_id(path) == Some(self.stated) {
             Reach::ByPath
         } else {
             Reach::Elsewhere
@@ -349,39 +368,47 @@ impl Opened {
 
     /// A compiler has written into its jitdump file since it was mapped.
     fn refresh(&mut self) {
-        if let Some(metadata) = self.held.as_ref().and_then(|file| file.metadata().ok())
+        if let Some(held) = &mut self.held
             && is_jitdump(&self.path)
+            && let Ok(now) = held.again()
         {
-            self.found.size_bytes = metadata.len();
-            self.found.modified_ns = modified_ns(&metadata);
+            self.found.size_bytes = now.facts().size_bytes;
+            self.found.modified_ns = now.facts().modified_ns;
+            *held = now;
         }
     }
 
     /// The file itself, if it still can be had.
-    fn open_again(&self, roots: &Roots, id: FileId) -> Option<File> {
+    fn open_again(&self, roots: &Roots, id: FileId) -> Option<ForeignFile> {
         self.through.open(roots, id, &self.path).ok()
     }
 }
 
-fn describe(file: File, path: &[u8], through: &Mapper) -> Result<Opened, OpenFailure> {
-    let metadata = file.metadata().map_err(|_| OpenFailure::Unreadable)?;
-    let identity = build_id::of(&file);
+fn describe(file: ForeignFile, path: &[u8], through: &Mapper) -> Result<Opened, OpenFailure> {
+    let facts = *file.facts();
+    let identity = build_id::of(file.reader());
+    if identity.is_none() {
+        // No ELF file, or one that cannot be read.
+        file.read_at(&mut [0], 0).map_err(|error| OpenError::reading(&error).failure)?;
+    }
     let found = FoundFile {
-        size_bytes: metadata.len(),
-        modified_ns: modified_ns(&metadata),
+        size_bytes: facts.size_bytes,
+        modified_ns: facts.modified_ns,
         build_id: identity.flatten(),
         is_elf: identity.is_some(),
         is_kept: false,
     };
-    let stated = stated_id(&metadata);
     let held = Some(file).filter(|_| identity.is_some() || is_jitdump(path));
     let through = through.clone();
-    Ok(Opened { path: path.into(), found, stated, through, held })
+    Ok(Opened { path: path.into(), found, stated: facts.id, through, held })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::File;
+    use whit_sys::process_files::stated_id;
+
     use crate::kept_files::KeptFilesPlan;
     use whit_perfdata::record::PROT_EXEC;
     use whit_sys::MappedFile as Map;

@@ -295,7 +295,7 @@ mod tests {
     use super::*;
     use whit_perfdata::attr::{Attr, AttrFlags, SampleType};
     use whit_perfdata::encode::push_record;
-    use whit_perfdata::packed::{Origin, Packer, Switch};
+    use whit_perfdata::packed::{Numbers, Origin, Packer, Switch};
     use whit_perfdata::record::PROT_EXEC;
 
     fn watch() -> RingWatch {
@@ -433,7 +433,7 @@ mod tests {
         let origin = Origin { id: 7, cpu: 3, has_cpu: true, is_cpu_wide: false };
         let mut packer = Packer::new(origin);
         for time_ns in [500, 700] {
-            packer.switch(&Switch { time_ns, ..Switch::default() }, 0, 0);
+            packer.switch(&Switch { time_ns, ..Switch::default() }, Numbers::default());
         }
         packer.came(packed::Thread { pid: 1, tid: 2 }, 600);
         let mut bytes = Vec::new();

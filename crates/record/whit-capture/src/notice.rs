@@ -149,6 +149,8 @@ pub enum Notice {
     NoJava,
     /// More files were mapped as code than are described.
     FilesCut { described: usize },
+    /// File systems of mapped files do not answer.
+    FilesSilent { paths: Vec<String> },
     /// A feature is too long for the format of pipes.
     FeatureLeftOut { feature: u8 },
 }
@@ -323,8 +325,9 @@ impl fmt::Display for Notice {
             Notice::RootCgroupAlone { mount, controllers } => write!(
                 f,
                 "cgroups will all be /: the hierarchy that perf events count by has no others. There are cgroups below {} \
-                 ({controllers}), and the kernel does not record these with samples (one of them: whit record --cgroup NAME \
-                 --engine=bpf; all: mount the controller perf_event, and put the processes into its cgroups)",
+                 ({controllers}), and the kernel does not record these with samples (those of cpu: --engine=bpf; one of \
+                 another: whit record --cgroup NAME --engine=bpf; all: mount the controller perf_event, and put the \
+                 processes into its cgroups)",
                 mount.display()
             ),
             Notice::CgroupsCut { listed, cut } => write!(
@@ -461,6 +464,17 @@ impl fmt::Display for Notice {
                  the recording and are not copied, so that reports cannot tell whether a file at \
                  the same path is the one that ran"
             ),
+            Notice::FilesSilent { paths } => {
+                let shown = &paths[..paths.len().min(PATHS_SHOWN)];
+                let more = paths.len() - shown.len();
+                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+                write!(
+                    f,
+                    "the file system of {}{more} does not answer: their functions have no names, unless it answers \
+                     when the recording is read",
+                    shown.join(", ")
+                )
+            }
             Notice::FeatureLeftOut { feature } => {
                 write!(f, "header feature {feature} left out: too long for a pipe")
             }

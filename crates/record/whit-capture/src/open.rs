@@ -10,6 +10,7 @@ use std::fs::File;
 use std::os::fd::AsFd;
 
 use whit_engine_api::open_event::{ConfiguredEvent, Instance, OpenEvent};
+use whit_events::PreciseIp;
 use whit_host::advice::{Refusal, advice};
 use whit_host::open::{
     self, EventTarget, Gone, OpenFiles, Opening, Refused, Tasks, give_up_guests,
@@ -25,7 +26,7 @@ use whit_sys::{Errno, PerfEventFd};
 use whit_types::{CpuId, Tid};
 
 use crate::error::CaptureError;
-use crate::event::{Precision, software};
+use crate::event::software;
 use crate::notice::{Listener, Notice};
 
 /// Times that a group is opened again because its leader is elsewhere for the moment.
@@ -98,7 +99,7 @@ impl Opener<'_> {
                 },
                 Ok(None) => {
                     let leader = break_group(&mut pending, index);
-                    let name = pending[leader].spec.name.clone();
+                    let name = pending[leader].spec.name().to_owned();
                     self.listener.notice(Notice::GroupBroken { leader: name });
                     open.truncate(leader);
                 }
@@ -196,21 +197,21 @@ impl Opener<'_> {
 
     /// The timer of the CPU stands in for its cycle counter, as in perf.
     fn replace_cycles(&mut self, event: &mut ConfiguredEvent, errno: Errno) {
-        let asked = event.spec.name.clone();
-        if !event.spec.is_name_given {
-            event.spec.name = match event.spec.exclude.modifiers().as_str() {
+        let asked = event.spec.name().to_owned();
+        let spec = &mut event.spec.event;
+        if !spec.name_given {
+            spec.name = match spec.exclude.modifiers().as_str() {
                 "" => "cpu-clock".to_owned(),
                 modifiers => format!("cpu-clock:{modifiers}"),
             };
         }
-        event.spec.pmu_type = pmu_type::SOFTWARE;
-        event.spec.config = software::CPU_CLOCK;
-        event.spec.precision = Precision::Level(0);
+        spec.pmu_type = pmu_type::SOFTWARE;
+        spec.config[0] = software::CPU_CLOCK;
+        spec.precise_ip = PreciseIp::Level(0);
         event.attr.pmu_type = pmu_type::SOFTWARE;
         event.attr.config = software::CPU_CLOCK;
         event.attr.set_precise_ip(0);
-        let excludes_idle = event.spec.excludes_idle();
-        event.attr.flags = event.attr.flags.with(AttrFlags::EXCLUDE_IDLE, excludes_idle);
+        event.attr.flags |= event.spec.exclusions();
         self.listener.notice(Notice::CyclesReplaced { event: asked, errno });
     }
 
@@ -221,7 +222,7 @@ impl Opener<'_> {
     ) -> Result<(), CaptureError> {
         let Some(filter) = &event.spec.filter else { return Ok(()) };
         let error = |source| CaptureError::Filter {
-            event: event.spec.name.clone(),
+            event: event.spec.name().to_owned(),
             filter: filter.clone(),
             advice: filter_advice(self.roots, event.attr.config, source),
             source,
@@ -244,7 +245,7 @@ impl Opener<'_> {
             (_, None) => "for the target's threads".to_owned(),
         };
         CaptureError::Open {
-            event: event.spec.name.clone(),
+            event: event.spec.name().to_owned(),
             place,
             errno,
             advice: advice(&refusal),
@@ -277,7 +278,7 @@ impl Opening for EventOpening<'_, '_> {
     fn fall_back(&mut self, refused: Refused) -> Result<(), Fallback> {
         let EventOpening { opener, event, index, .. } = self;
         let errno = refused.errno;
-        let name = event.spec.name.clone();
+        let name = event.spec.name().to_owned();
         let listener = &mut *opener.listener;
         if errno == Errno::MFILE
             && Limit::OpenFiles.get().soft != Limit::OpenFiles.get().hard
@@ -291,7 +292,7 @@ impl Opening for EventOpening<'_, '_> {
             Errno::NOENT | Errno::NXIO | Errno::NODEV | Errno::OPNOTSUPP | Errno::INVAL
         );
         let level = event.attr.precise_ip();
-        if unsupported && event.spec.precision == Precision::Max && level > 0 {
+        if unsupported && event.spec.event.precise_ip == PreciseIp::Max && level > 0 {
             event.attr.set_precise_ip(level - 1);
             listener.notice(Notice::PrecisionLowered { event: name, level: level - 1 });
             return Ok(());
@@ -313,7 +314,7 @@ impl Opening for EventOpening<'_, '_> {
             return Ok(());
         }
         let does_not_fit = matches!(errno, Errno::INVAL | Errno::NOSPC);
-        match event.spec.is_member(*index) && event.spec.is_weak && does_not_fit {
+        match event.spec.is_member(*index) && event.spec.event.weak_group && does_not_fit {
             true => Err(Fallback::BreakGroup),
             false => Err(Fallback::GiveUp(refused)),
         }
@@ -322,7 +323,7 @@ impl Opening for EventOpening<'_, '_> {
 
 /// A PMU that counts on some CPUs only is opened on those of them that were asked for.
 fn counts_on(event: &ConfiguredEvent, cpu: Option<CpuId>) -> bool {
-    match (&event.spec.cpus, cpu) {
+    match (&event.spec.event.cpus, cpu) {
         (Some(own), Some(cpu)) => own.contains(&cpu),
         _ => true,
     }

@@ -71,6 +71,13 @@ pub struct Files {
     pub max_bytes: Option<u64>,
 }
 
+impl Files {
+    /// Whether names of files get the time.
+    pub fn are_stamped(&self) -> bool {
+        self.timestamp || self.switch.is_some()
+    }
+}
+
 /// Time for reading the mappings of one process. A hundred thousand take some 0.1 s on a quiet machine. Events
 /// are off meanwhile, so the time costs the recorded programs nothing; perf's 500 ms cut them on busy machines.
 pub const MAPS_TIMEOUT: Duration = Duration::from_secs(10);
@@ -145,8 +152,36 @@ pub enum Output {
     Stdout,
 }
 
+/// Options that are on or off, apart from those of events. The plan gives all of them to each of its parts: one more is
+/// a field here, and is read where it acts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choices {
+    /// The user chose the kind of call chains: [`Engine::Auto`] keeps it, whichever engine it takes.
+    pub is_call_graph_given: bool,
+    /// Wake the readers at every record.
+    pub unbuffered: bool,
+    /// Build ids in mappings and in the header, and descriptions of mapped files.
+    pub build_ids: bool,
+    /// An empty section in the header, which [`fill`](whit_perfdata::names::fill) gives names later.
+    pub room_for_names: bool,
+    /// Java virtual machines write the names of their code when recording ends ([`whit_host::java`]).
+    pub java_maps: bool,
+}
+
+impl Default for Choices {
+    fn default() -> Self {
+        Choices {
+            is_call_graph_given: false,
+            unbuffered: false,
+            build_ids: true,
+            room_for_names: false,
+            java_maps: false,
+        }
+    }
+}
+
 /// All options of a recording.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct RecordOptions {
     /// The events, whom they count, and how. The plan is made of it with `start`, `control` and `max_overhead_ppm`.
     pub events: EventPlan,
@@ -156,9 +191,8 @@ pub struct RecordOptions {
     pub output: Output,
     /// The engine that makes call chains.
     pub engine: Engine,
-    /// Whether the user chose that kind of call chains. Otherwise [`Engine::Auto`] chooses, whichever engine
-    /// it takes.
-    pub is_call_graph_given: bool,
+    /// Options that are on or off.
+    pub choices: Choices,
     /// Where unwind tables are kept from one recording to the next; `None` keeps none.
     pub table_cache: Option<PathBuf>,
     /// Where the command's binaries are, for their unwind tables to be there before it begins.
@@ -167,8 +201,6 @@ pub struct RecordOptions {
     pub start: Start,
     /// Data pages or bytes of each ring (`-m`).
     pub ring_size: RingSize,
-    /// Wake the readers at every record.
-    pub unbuffered: bool,
     /// The largest cost of the recording, in millionths of the recorded CPU time, above 0; `None` sets no limit.
     pub max_overhead_ppm: Option<u32>,
     /// From the rings to the disk.
@@ -181,12 +213,6 @@ pub struct RecordOptions {
     pub realtime_priority: Option<i32>,
     /// Records for processes and cgroups that existed before the recording.
     pub synthesis: Synthesis,
-    /// Build ids in mappings and in the header.
-    pub build_ids: bool,
-    /// An empty section in the header, which [`fill`](whit_perfdata::names::fill) gives names later.
-    pub room_for_names: bool,
-    /// Java virtual machines write the names of their code when recording ends ([`whit_host::java`]).
-    pub java_maps: bool,
     /// perf's cache of binaries: copies of those that processes with samples map go there; `None` makes none.
     pub kept_files: Option<KeptFilesPlan>,
     /// The command line, for the header.
@@ -203,21 +229,17 @@ impl RecordOptions {
             command,
             output,
             engine: Engine::Ring,
-            is_call_graph_given: false,
+            choices: Choices::default(),
             table_cache: None,
             loader: LoaderPaths::default(),
             start: Start::AtOnce,
             ring_size: RingSize::Default,
-            unbuffered: false,
             max_overhead_ppm: None,
             streaming: Streaming::default(),
             files: Files::default(),
             control: None,
             realtime_priority: None,
             synthesis: Synthesis::default(),
-            build_ids: true,
-            room_for_names: false,
-            java_maps: false,
             kept_files: None,
             command_line: Vec::new(),
             version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -151,9 +151,7 @@ const HEADER_FILE: &str = "data";
 /// Refuses what would be refused later, before anything is touched.
 pub fn check(output: &Output, as_directory: bool, files: &Files) -> Result<(), CaptureError> {
     match output {
-        Output::Stdout if files.switch.is_some() || files.timestamp => {
-            Err(CaptureError::PipeHasNoFiles)
-        }
+        Output::Stdout if files.are_stamped() => Err(CaptureError::PipeHasNoFiles),
         Output::Stdout if io::stdout().is_terminal() => Err(CaptureError::OutputIsTerminal),
         Output::Stdout => Ok(()),
         Output::File(path) => match room(path, as_directory)? {

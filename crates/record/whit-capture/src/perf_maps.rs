@@ -5,7 +5,6 @@
 //! and again, until the file is there or the process is gone.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -13,17 +12,15 @@ use whit_host::processes;
 use whit_host::roots::Roots;
 use whit_perfdata::mapped_file::{FoundFile, MappedFile};
 use whit_perfdata::record::PROT_EXEC;
-use whit_sys::process_files::{may_be_written_for, open_as_seen_by, open_regular, stated_id};
+use whit_sys::process_files::{ForeignFile, may_be_written_for, open_as_seen_by, open_foreign};
 use whit_types::Pid;
-
-use crate::kept_files::modified_ns;
 
 /// Processes that are looked at; others have their perf-maps as long as these lie where they are.
 const PROCESSES_MAX: usize = 256;
 
 /// Perf-maps by process; `None` where there is none yet.
 #[derive(Debug, Default)]
-pub(crate) struct PerfMaps(Mutex<BTreeMap<i32, Option<File>>>);
+pub(crate) struct PerfMaps(Mutex<BTreeMap<i32, Option<ForeignFile>>>);
 
 impl PerfMaps {
     /// A process has code that no file describes.
@@ -47,17 +44,17 @@ impl PerfMaps {
     }
 
     /// Each as it is now: its process, its description and the file.
-    pub(crate) fn now(&self, roots: &Roots) -> Vec<(i32, MappedFile, File)> {
+    pub(crate) fn now(&self, roots: &Roots) -> Vec<(i32, MappedFile, ForeignFile)> {
         self.look(roots);
         let maps = self.lock();
-        let described = |(pid, file): (&i32, &Option<File>)| {
-            let file = file.as_ref()?.try_clone().ok()?;
-            Some((*pid, describe(*pid, &file)?, file))
+        let described = |(pid, file): (&i32, &Option<ForeignFile>)| {
+            let file = file.as_ref()?.again().ok()?;
+            Some((*pid, describe(*pid, &file), file))
         };
         maps.iter().filter_map(described).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<i32, Option<File>>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<i32, Option<ForeignFile>>> {
         // A map of finished entries is never half-changed: a panic elsewhere does not matter.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -84,13 +81,12 @@ pub(crate) fn may_be_compiled(inode: u64, path: &[u8]) -> bool {
 }
 
 /// The perf-map in the `/tmp` that the process sees, or in ours; written with its rights or with root's.
-fn open(roots: &Roots, pid: Pid) -> Option<File> {
+fn open(roots: &Roots, pid: Pid) -> Option<ForeignFile> {
     let user = processes::effective_user(roots, pid)?;
     let inner = processes::inner_pid(roots, pid).unwrap_or(pid);
     let theirs = open_as_seen_by(&roots.proc, pid.0, &path(inner));
-    let found = theirs.or_else(|_| open_regular(&path(pid))).ok()?;
-    let metadata = found.metadata().ok()?;
-    may_be_written_for(user, &metadata).then_some(found)
+    let found = theirs.or_else(|_| open_foreign(&path(pid))).ok()?;
+    may_be_written_for(user, found.facts()).then_some(found)
 }
 
 fn path(pid: Pid) -> PathBuf {
@@ -98,22 +94,23 @@ fn path(pid: Pid) -> PathBuf {
 }
 
 /// Under the name that a recording has for it. In its own namespace, the process may have another number.
-fn describe(pid: i32, file: &File) -> Option<MappedFile> {
-    let metadata = file.metadata().ok()?;
+fn describe(pid: i32, file: &ForeignFile) -> MappedFile {
+    let facts = file.facts();
     let found = FoundFile {
-        size_bytes: metadata.len(),
-        modified_ns: modified_ns(&metadata),
+        size_bytes: facts.size_bytes,
+        modified_ns: facts.modified_ns,
         build_id: None,
         is_elf: false,
         is_kept: false,
     };
     let path = path(Pid(pid)).into_os_string().into_encoded_bytes();
-    Some(MappedFile { id: stated_id(&metadata), path, found: Ok(found) })
+    MappedFile { id: facts.id, path, found: Ok(found) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::File;
 
     #[test]
     fn a_perf_map_is_held_as_soon_as_it_is_there_and_described_as_it_ends() {
@@ -133,7 +130,10 @@ mod tests {
         let [(of, described, held)] = &maps.now(&roots)[..] else { panic!("one map") };
         assert_eq!((*of, described.found.unwrap().size_bytes), (pid, 29));
         assert_eq!(described.path, format!("/tmp/perf-{pid}.map").into_bytes());
-        assert_eq!(std::io::read_to_string(held).unwrap(), "1000 10 first\n2000 10 second\n");
+        assert_eq!(
+            std::io::read_to_string(held.reader()).unwrap(),
+            "1000 10 first\n2000 10 second\n"
+        );
         assert_eq!(maps.now(&roots).len(), 1);
     }
 

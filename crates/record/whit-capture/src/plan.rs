@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 
 use whit_bpf_engine::StackPlan;
-use whit_engine_api::event_plan::{BeginPlan, EventPlan};
+use whit_engine_api::event_plan::{BeginPlan, EventPlan, ReadCgroups};
 use whit_host::control::ControlSpec;
 use whit_host::target::Target;
 use whit_sys::clock::ClockId;
@@ -15,7 +15,8 @@ use whit_sys::clock::ClockId;
 use crate::event::EventSpec;
 use crate::kept_files::KeptFilesPlan;
 use crate::options::{
-    Engine, Files, Output, RecordOptions, RingSize, Start, Streaming, SwitchOutput, Synthesis,
+    Choices, Engine, Files, Output, RecordOptions, RingSize, Start, Streaming, SwitchOutput,
+    Synthesis,
 };
 
 /// All parts.
@@ -42,8 +43,7 @@ const FALLBACK_OFF_CPU_PERIOD_NS: u64 = 1_000_000;
 #[derive(Clone, Debug)]
 pub(crate) struct EnginePlan {
     pub(crate) wish: Engine,
-    /// The user chose the kind of call chains: `--engine=auto` keeps it.
-    pub(crate) is_call_graph_given: bool,
+    pub(crate) choices: Choices,
     /// The part of the BPF engine.
     pub(crate) stacks: StackPlan,
 }
@@ -52,8 +52,7 @@ pub(crate) struct EnginePlan {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RingPlan {
     pub(crate) size: RingSize,
-    /// Wake the readers at every record.
-    pub(crate) is_unbuffered: bool,
+    pub(crate) choices: Choices,
 }
 
 /// From the rings to the disk.
@@ -76,12 +75,7 @@ pub(crate) struct OutputPlan {
     pub(crate) kept_files: Option<KeptFilesPlan>,
     /// The zstd level that the header states.
     pub(crate) compression_level: Option<i32>,
-    /// Build ids of the files that were mapped.
-    pub(crate) build_ids: bool,
-    /// A section for names, which are added later.
-    pub(crate) room_for_names: bool,
-    /// Java virtual machines write the names of their code.
-    pub(crate) java_maps: bool,
+    pub(crate) choices: Choices,
 }
 
 /// Records for processes and code that existed before the recording.
@@ -90,8 +84,10 @@ pub(crate) struct SynthesisPlan {
     pub(crate) what: Synthesis,
     pub(crate) target: Target,
     pub(crate) cgroups: bool,
+    /// Those that the engine reads.
+    pub(crate) read_cgroups: Option<ReadCgroups>,
     pub(crate) namespaces: bool,
-    pub(crate) build_ids: bool,
+    pub(crate) choices: Choices,
 }
 
 /// The part of the header that is known before anything is recorded.
@@ -99,7 +95,7 @@ pub(crate) struct SynthesisPlan {
 pub(crate) struct HeaderPlan {
     pub(crate) version: String,
     pub(crate) command_line: Vec<String>,
-    pub(crate) build_ids: bool,
+    pub(crate) choices: Choices,
     /// The clock of the time stamps, where it is not the kernel's own.
     pub(crate) clock: Option<ClockId>,
     pub(crate) wakeups: bool,
@@ -132,7 +128,7 @@ impl RecordPlan {
             budget_ppm: options.max_overhead_ppm,
             engine: EnginePlan {
                 wish: options.engine,
-                is_call_graph_given: options.is_call_graph_given,
+                choices: options.choices,
                 stacks: StackPlan {
                     ring_size: options.ring_size,
                     table_cache: options.table_cache.clone(),
@@ -140,7 +136,7 @@ impl RecordPlan {
                     loader: options.loader.clone(),
                 },
             },
-            rings: RingPlan { size: options.ring_size, is_unbuffered: options.unbuffered },
+            rings: RingPlan { size: options.ring_size, choices: options.choices },
             streams: StreamPlan {
                 streaming: options.streaming.clone(),
                 is_packed: false,
@@ -152,21 +148,20 @@ impl RecordPlan {
                 files: options.files,
                 kept_files: options.kept_files.clone(),
                 compression_level: options.streaming.compression_level,
-                build_ids: options.build_ids,
-                room_for_names: options.room_for_names,
-                java_maps: options.java_maps,
+                choices: options.choices,
             },
             synthesis: SynthesisPlan {
                 what: options.synthesis,
                 target: events.target.clone(),
                 cgroups: events.tracking.cgroups && options.synthesis.cgroups,
+                read_cgroups: None,
                 namespaces: events.tracking.namespaces,
-                build_ids: options.build_ids,
+                choices: options.choices,
             },
             header: HeaderPlan {
                 version: options.version.clone(),
                 command_line: options.command_line.clone(),
-                build_ids: options.build_ids,
+                choices: options.choices,
                 clock: events.clock,
                 wakeups: events.tracking.wakeups,
                 compression_level: options.streaming.compression_level,
@@ -196,6 +191,7 @@ impl RecordPlan {
         engine.adapt(&mut self.events, &mut self.rings.size);
         self.streams.is_packed = engine.capabilities().packs_switches;
         self.header.clock = self.events.clock;
+        self.synthesis.read_cgroups = self.events.read_cgroups.clone();
     }
 }
 

@@ -102,7 +102,7 @@ pub fn map_rings(
             Err(Failure { event, errno }) => {
                 let all_pages: usize = groups.iter().map(|place| place.pages(pages) + 1).sum();
                 return Err(CaptureError::Ring {
-                    event: events[event].event.spec.name.clone(),
+                    event: events[event].event.spec.name().to_owned(),
                     size_bytes: size * page,
                     errno,
                     mlock_kb: (all_pages * page).div_ceil(1024),

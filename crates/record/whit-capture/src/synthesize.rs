@@ -54,7 +54,7 @@ pub struct Synthesizer<'a> {
     /// How records are written.
     pub encoder: RecordEncoder,
     /// Build ids of mapped files; `None` writes device and inode.
-    pub build_ids: Option<&'a FileCache>,
+    pub files_with_ids: Option<&'a FileCache>,
     /// Mappings without code as well.
     pub data_mappings: bool,
     /// Namespaces of threads.
@@ -244,7 +244,7 @@ impl Synthesizer<'_> {
     }
 
     fn mapping(&self, out: &mut Vec<u8>, pid: Pid, bits: u16, map: &MapsLine<'_>) {
-        let id = self.build_ids.and_then(|cache| cache.build_id(self.roots, pid.0, map));
+        let id = self.files_with_ids.and_then(|cache| cache.build_id(self.roots, pid.0, map));
         let inode = MappedFileId::Inode {
             major: map.major,
             minor: map.minor,
@@ -359,7 +359,7 @@ mod tests {
         Synthesizer {
             roots,
             encoder: encoder(),
-            build_ids: None,
+            files_with_ids: None,
             data_mappings: false,
             namespaces: false,
             what: Synthesis::default(),

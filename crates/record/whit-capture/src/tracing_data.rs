@@ -47,12 +47,12 @@ pub(crate) fn mounted(roots: &Roots, tracepoint: &str) -> Result<PathBuf, Captur
 
 /// The tracepoint of an event, as `system:event`.
 pub(crate) fn name_in(roots: &Roots, spec: &EventSpec) -> Result<String, CaptureError> {
-    if let Some(name) = &spec.tracepoint {
-        return Ok(name.clone());
+    if let Some(name) = spec.event.tracepoint() {
+        return Ok(name.to_owned());
     }
     let absent = || io::Error::new(io::ErrorKind::NotFound, "no tracepoint has this id");
-    let tracefs = mounted(roots, &spec.name)?;
-    name_of(&tracefs, spec.config).ok_or_else(|| error(&spec.name, absent()))
+    let tracefs = mounted(roots, spec.name())?;
+    name_of(&tracefs, spec.event.config[0]).ok_or_else(|| error(spec.name(), absent()))
 }
 
 fn push_systems(

@@ -7,12 +7,13 @@
 use std::io;
 
 use whit_engine_api::event_plan::WAKING;
+use whit_events::{Exclude, ResolvedEvent, Sampling};
 use whit_host::roots::Roots;
 use whit_perfdata::attr::pmu_type;
 use whit_perfdata::tracing_data::TraceEvent;
 
 use crate::error::CaptureError;
-use crate::event::{EventSpec, Exclude, Rate};
+use crate::event::EventSpec;
 use crate::tracing_data;
 
 /// Reads the `format` file of `sched:sched_waking`.
@@ -27,12 +28,10 @@ pub(crate) fn format(roots: &Roots) -> Result<TraceEvent, CaptureError> {
 
 /// Every hit of it.
 pub(crate) fn event(format: &TraceEvent) -> EventSpec {
-    EventSpec {
-        exclude: Exclude::default(),
-        rate: Some(Rate::Period(1)),
-        tracepoint: Some(WAKING.to_owned()),
-        ..EventSpec::new(WAKING, pmu_type::TRACEPOINT, format.id)
-    }
+    let mut event = ResolvedEvent::new(WAKING, pmu_type::TRACEPOINT, format.id);
+    event.exclude = Exclude::default();
+    event.terms.sampling = Some(Sampling::Period(1));
+    event.into()
 }
 
 #[cfg(test)]
@@ -52,7 +51,9 @@ mod tests {
                     \tfield:pid_t pid;\toffset:24;\tsize:4;\tsigned:1;\n\nprint fmt: \"\"\n";
         std::fs::write(path.join("format"), text).unwrap();
         let event = event(&format(&roots).unwrap());
-        assert_eq!((event.config, event.rate), (375, Some(Rate::Period(1))));
+        let sampling = event.event.terms.sampling;
+        assert_eq!((event.event.config[0], sampling), (375, Some(Sampling::Period(1))));
+        assert_eq!(event.event.tracepoint(), Some(WAKING));
         assert!(event.is_tracepoint());
     }
 }

@@ -3,7 +3,9 @@
 use std::time::Instant;
 
 use whit_bpf::BpfError;
-use whit_bpf::stacks::{ChosenBy, FIND_VMA, StackOptions, Stacks, TABLE_MEMORY_MAX_BYTES};
+use whit_bpf::stacks::{
+    CgroupHierarchy, ChosenBy, FIND_VMA, StackOptions, Stacks, TABLE_MEMORY_MAX_BYTES,
+};
 use whit_host::open::{EventTarget, Tasks};
 use whit_perfdata::attr::Attr;
 use whit_sys::{Errno, PerfEventFd, Ring};
@@ -97,6 +99,7 @@ impl Probe for SystemProbe {
             by_thread: true,
             pid_namespace: None,
             chosen: ChosenBy::default(),
+            sampled_cgroups: CgroupHierarchy::V2,
             kernel_stacks: true,
             user_stacks: true,
             memo: true,

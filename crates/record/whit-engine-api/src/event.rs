@@ -1,95 +1,23 @@
-//! An event to record, as the event language resolved it and as the user's options left it.
+//! An event to record: the resolved event, with the additions of the recorder's options.
 
+use whit_events::{Exclude, ResolvedEvent, Sampling};
+use whit_perfdata::attr::AttrFlags;
 use whit_perfdata::attr::pmu_type::{HARDWARE, SOFTWARE, TRACEPOINT};
-use whit_types::CpuId;
 
 use crate::branch::BranchFilter;
-use crate::settings::CallGraph;
-
-/// How often an event is sampled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rate {
-    /// Once every so many events.
-    Period(u64),
-    /// So many times a second; the kernel adjusts the period.
-    FrequencyHz(u64),
-}
-
-/// How exact the sampled address must be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Precision {
-    /// `precise_ip`, 0 to 3.
-    Level(u8),
-    /// As exact as the PMU can: from 3 down to the first level that it takes.
-    Max,
-}
-
-/// Modes that the event does not count: the `exclude_*` bits of `perf_event_attr`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub struct Exclude {
-    pub user: bool,
-    pub kernel: bool,
-    pub hypervisor: bool,
-    pub guest: bool,
-    pub host: bool,
-    pub idle: bool,
-}
 
 /// One event to record.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct EventSpec {
-    /// Name of the event in reports.
-    pub name: String,
-    /// `type` of `perf_event_attr`.
-    pub pmu_type: u32,
-    /// Event of that PMU.
-    pub config: u64,
-    /// First extension, or a breakpoint's address.
-    pub config1: u64,
-    /// Second extension, or a breakpoint's length.
-    pub config2: u64,
-    /// Third extension.
-    pub config3: u64,
-    /// A breakpoint's kind of access.
-    pub bp_type: u32,
-    /// Modes that the event does not count.
-    pub exclude: Exclude,
-    /// How exact the address must be.
-    pub precision: Precision,
-    /// The event's own rate; `None` takes the recording's.
-    pub rate: Option<Rate>,
-    /// The period where neither the event nor the user says otherwise.
-    pub default_period: Option<u64>,
-    /// The event's own call chains; `None` takes the recording's.
-    pub call_graph: Option<CallGraph>,
-    /// The event's own size of stack dumps, where they are taken.
-    pub stack_dump_bytes: Option<u32>,
-    /// Frames of a call chain; `None` takes the recording's choice.
-    pub max_stack: Option<u16>,
-    /// The event's own branch records; `None` takes the recording's.
+    /// The event. Its own `leader` does not count here.
+    pub event: ResolvedEvent,
+    /// Its own branch records; `None` takes the recording's.
     pub branches: Option<BranchFilter>,
-    /// Whether its oldest samples are overwritten; `None` takes the recording's choice.
-    pub overwrite: Option<bool>,
-    /// Whether children inherit this event; `None` takes the recording's choice.
-    pub inherit: Option<bool>,
-    /// The user chose the name: it stays even if the event counts less.
-    pub is_name_given: bool,
-    /// Must always be on the PMU.
-    pub is_pinned: bool,
-    /// Needs the PMU for itself.
-    pub is_exclusive: bool,
-    /// Samples of the leader carry the counts of the whole group.
-    pub reads_group: bool,
-    /// The group may be broken up where it does not fit.
-    pub is_weak: bool,
     /// Index of the group's leader among the events (its own for the leader); `None` outside
     /// groups.
     pub leader: Option<usize>,
-    /// The CPUs that this PMU counts on, where they are fewer than all.
-    pub cpus: Option<Vec<CpuId>>,
-    /// `system:event` of a tracepoint; `None` for one that goes by another name.
-    pub tracepoint: Option<String>,
+    /// Its samples have no call chains, even if those of other events have some.
+    pub is_without_chains: bool,
     /// A tracepoint's filter expression.
     pub filter: Option<String>,
     /// Only this cgroup's tasks.
@@ -119,47 +47,14 @@ pub mod software {
     pub const DUMMY: u64 = SoftwareEvent::Dummy.config();
 }
 
-impl Exclude {
-    /// The equivalent modifiers: `u`, `k`, `h` for the counted modes; empty if all modes are
-    /// excluded.
-    pub fn modifiers(&self) -> String {
-        let modes = [(self.user, 'u'), (self.kernel, 'k'), (self.hypervisor, 'h')];
-        if modes.iter().all(|(out, _)| !out) {
-            return String::new();
-        }
-        modes.iter().filter(|(out, _)| !out).map(|(_, letter)| letter).collect()
-    }
-}
-
-impl EventSpec {
-    /// An event of the kernel's generic kinds, without modifiers (guests left out, as perf does).
-    pub fn new(name: &str, pmu_type: u32, config: u64) -> EventSpec {
+impl From<ResolvedEvent> for EventSpec {
+    /// The event in no group, recorded everywhere, as the options of all events say.
+    fn from(event: ResolvedEvent) -> EventSpec {
         EventSpec {
-            name: name.to_owned(),
-            pmu_type,
-            config,
-            config1: 0,
-            config2: 0,
-            config3: 0,
-            bp_type: 0,
-            exclude: Exclude { guest: true, ..Exclude::default() },
-            precision: Precision::Level(0),
-            rate: None,
-            default_period: None,
-            call_graph: None,
-            stack_dump_bytes: None,
-            max_stack: None,
+            event,
             branches: None,
-            overwrite: None,
-            inherit: None,
-            is_name_given: false,
-            is_pinned: false,
-            is_exclusive: false,
-            reads_group: false,
-            is_weak: false,
+            is_without_chains: false,
             leader: None,
-            cpus: None,
-            tracepoint: None,
             filter: None,
             cgroup: None,
             excludes_recorder: false,
@@ -167,36 +62,59 @@ impl EventSpec {
             is_of_cpus: false,
         }
     }
+}
+
+impl EventSpec {
+    /// An event of the kernel's generic kinds, without modifiers (guests left out, as perf does).
+    pub fn new(name: &str, pmu_type: u32, config: u64) -> EventSpec {
+        ResolvedEvent::new(name, pmu_type, config).into()
+    }
 
     /// The event that only carries sideband records: it never samples, so it may leave the
     /// kernel out and needs no right to it.
     pub fn side_band() -> EventSpec {
-        let exclude = Exclude { kernel: true, hypervisor: true, ..Exclude::default() };
-        EventSpec {
-            exclude,
-            rate: Some(Rate::Period(1)),
-            ..EventSpec::new("dummy:HG", SOFTWARE, software::DUMMY)
-        }
+        let mut event = ResolvedEvent::new("dummy:HG", SOFTWARE, software::DUMMY);
+        event.exclude = Exclude { kernel: true, hypervisor: true, ..Exclude::default() };
+        event.terms.sampling = Some(Sampling::Period(1));
+        event.into()
     }
 
-    /// Whether idle CPUs are left out: by the event's own modifier, or as events of software leave them out.
-    pub fn excludes_idle(&self) -> bool {
-        self.exclude.idle || (self.exclude_idle && self.pmu_type == SOFTWARE)
+    /// Name of the event in reports.
+    pub fn name(&self) -> &str {
+        &self.event.name
+    }
+
+    /// Code that the event does not count. Idle CPUs are left out by its own modifier, and by [`Self::exclude_idle`].
+    pub fn exclusions(&self) -> AttrFlags {
+        let exclude = &self.event.exclude;
+        let is_software = self.event.pmu_type == SOFTWARE;
+        AttrFlags::default()
+            .with(AttrFlags::EXCLUDE_USER, exclude.user)
+            .with(AttrFlags::EXCLUDE_KERNEL, exclude.kernel)
+            .with(AttrFlags::EXCLUDE_HV, exclude.hypervisor)
+            .with(AttrFlags::EXCLUDE_GUEST, exclude.guest)
+            .with(AttrFlags::EXCLUDE_HOST, exclude.host)
+            .with(AttrFlags::EXCLUDE_IDLE, exclude.idle || (self.exclude_idle && is_software))
     }
 
     /// Whether this is the generic `cycles` event.
     pub fn is_cycles(&self) -> bool {
-        self.pmu_type == HARDWARE && self.config == 0
+        self.event.pmu_type == HARDWARE && self.event.config[0] == 0
     }
 
     /// Whether this is the `dummy` event.
     pub fn is_dummy(&self) -> bool {
-        self.pmu_type == SOFTWARE && self.config == software::DUMMY
+        self.event.pmu_type == SOFTWARE && self.event.config[0] == software::DUMMY
+    }
+
+    /// Whether its samples may have call chains.
+    pub fn takes_chains(&self) -> bool {
+        !self.is_dummy() && !self.is_without_chains
     }
 
     /// Whether this is a tracepoint.
     pub fn is_tracepoint(&self) -> bool {
-        self.pmu_type == TRACEPOINT
+        self.event.pmu_type == TRACEPOINT
     }
 
     /// Whether another event leads the group that this one, at `index`, belongs to.

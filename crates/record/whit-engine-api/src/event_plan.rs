@@ -2,18 +2,20 @@
 //!
 //! A part of the recorder's plan: the recorder makes attributes of it, and the engines read and adapt it.
 
+use whit_events::{CallGraph as OwnCallGraph, Sampling};
+use whit_host::cgroup::MountedHierarchy;
 use whit_host::target::Target;
 use whit_sys::clock::ClockId;
 
 use crate::branch::BranchFilter;
-use crate::event::{EventSpec, Rate};
-use crate::settings::{CallGraph, ExtraFields};
+use crate::event::EventSpec;
+use crate::settings::{CallGraph, DEFAULT_STACK_DUMP_BYTES, ExtraFields};
 
 /// The tracepoint of wake-ups.
 pub const WAKING: &str = "sched:sched_waking";
 
 /// The events, whom they count, and how.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct EventPlan {
     /// The events, in order.
     pub specs: Vec<EventSpec>,
@@ -29,6 +31,8 @@ pub struct EventPlan {
     pub counts: CountPlan,
     /// Records of the sideband: mappings, names, forks and exits.
     pub tracking: TrackingPlan,
+    /// The cgroups that the engine reads, beside those of the kernel.
+    pub read_cgroups: Option<ReadCgroups>,
     /// When events count.
     pub begin: BeginPlan,
     /// Children inherit the events.
@@ -43,11 +47,20 @@ pub struct EventPlan {
     pub skip_unsupported: bool,
 }
 
+/// Cgroups that an engine reads for threads that are in the root of the hierarchy of perf events.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadCgroups {
+    /// Their hierarchy.
+    pub mounted: MountedHierarchy,
+    /// Samples have their numbers with this bit.
+    pub mark: u64,
+}
+
 /// How often events are sampled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RatePlan {
     /// The user's rate; `None` is 4000 Hz, and one for tracepoints.
-    pub by_user: Option<Rate>,
+    pub by_user: Option<Sampling>,
     /// Refuse instead of lowering a frequency that is above the kernel's limit.
     pub is_strict: bool,
     /// The periods of clocks stay as they are.
@@ -149,6 +162,7 @@ impl EventPlan {
             fields: FieldPlan::default(),
             counts: CountPlan::default(),
             tracking: TrackingPlan { bpf_events: true, ..TrackingPlan::default() },
+            read_cgroups: None,
             begin: BeginPlan { at_once: true, is_controlled: false },
             inherit: true,
             per_thread: false,
@@ -160,6 +174,22 @@ impl EventPlan {
 
     /// How an event gets its call chains.
     pub fn call_graph_of(&self, spec: &EventSpec) -> CallGraph {
-        spec.call_graph.unwrap_or(self.chains.call_graph)
+        if spec.is_without_chains {
+            return CallGraph::None;
+        }
+        let terms = &spec.event.terms;
+        let of_recording = self.chains.call_graph;
+        let call_graph = terms.call_graph.map_or(of_recording, |own| match own {
+            OwnCallGraph::None => CallGraph::None,
+            OwnCallGraph::FramePointer => CallGraph::FramePointer,
+            OwnCallGraph::Lbr => CallGraph::Lbr,
+            OwnCallGraph::Dwarf => CallGraph::Dwarf { stack_dump_bytes: DEFAULT_STACK_DUMP_BYTES },
+        });
+        match (call_graph, terms.stack_size_bytes) {
+            (CallGraph::Dwarf { .. }, Some(stack_dump_bytes)) => {
+                CallGraph::Dwarf { stack_dump_bytes }
+            }
+            (call_graph, _) => call_graph,
+        }
     }
 }

@@ -128,7 +128,7 @@ pub struct Capabilities {
 }
 
 /// An event that the engine reads by itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PrivateEvent {
     /// With its attributes.
     pub event: ConfiguredEvent,

@@ -11,7 +11,7 @@ use crate::event::EventSpec;
 pub const SIDEBAND_RING_BYTES: usize = 128 << 10;
 
 /// An event with the attributes that it is opened with.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ConfiguredEvent {
     /// The event.
     pub spec: EventSpec,
@@ -60,17 +60,13 @@ impl Reducible for ConfiguredEvent {
     }
 
     fn take_guests_in(&mut self) {
+        self.spec.event.exclude.guest = false;
         self.attr.flags = self.attr.flags.with(AttrFlags::EXCLUDE_GUEST, false);
     }
 
     fn leave_kernel_out(&mut self) {
-        if !self.spec.is_name_given {
-            let has_modifiers = !self.spec.is_tracepoint() && self.spec.name.contains(['/', ':']);
-            self.spec.name.push_str(if has_modifiers { "u" } else { ":u" });
-        }
-        self.spec.exclude.kernel = true;
-        self.spec.exclude.hypervisor = true;
-        self.attr.flags |= AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV;
+        self.spec.event.restrict_to_user();
+        self.attr.flags |= self.spec.exclusions();
     }
 }
 

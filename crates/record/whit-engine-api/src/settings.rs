@@ -31,6 +31,7 @@ pub struct ExtraFields {
     pub physical_addresses: bool,
     pub data_page_sizes: bool,
     pub code_page_sizes: bool,
+    pub data_sources: bool,
     pub weights: bool,
     pub transactions: bool,
     /// The event's id at the start of every sample, at the same offset for all sample types.

@@ -60,6 +60,16 @@ impl Exclude {
         host: false,
         idle: false,
     };
+
+    /// The equivalent modifiers: `u`, `k`, `h` for the counted modes; empty if all modes are
+    /// excluded.
+    pub fn modifiers(&self) -> String {
+        let modes = [(self.user, 'u'), (self.kernel, 'k'), (self.hypervisor, 'h')];
+        if modes.iter().all(|(out, _)| !out) {
+            return String::new();
+        }
+        modes.iter().filter(|(out, _)| !out).map(|(_, letter)| letter).collect()
+    }
 }
 
 /// The letters with the field each stands for, in the order in which they are printed.

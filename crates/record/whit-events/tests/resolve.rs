@@ -230,7 +230,10 @@ fn restricting_to_user_space_shows_in_the_name() {
         assert!(event.counts_kernel());
         event.restrict_to_user();
         assert_eq!((event.name.as_str(), event.counts_kernel()), (name, false));
+        let tracepoint = text.starts_with("sched:").then_some("sched:sched_switch");
+        assert_eq!(event.tracepoint(), tracepoint);
     }
+    assert_eq!(one("sched:sched_switch/name=mine/").tracepoint(), None);
 }
 
 #[test]

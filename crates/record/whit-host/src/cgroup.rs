@@ -67,6 +67,23 @@ impl CgroupList {
     }
 }
 
+impl MountedHierarchy {
+    /// The hierarchy of version 1 that limits CPU time, else that which counts it; `None` where perf events have one of
+    /// version 1 of their own. It has the cgroups of containers and services where version 2 has none.
+    pub fn of_cpu_time(roots: &Roots) -> Option<MountedHierarchy> {
+        let mounted = Hierarchy::mounted(roots).ok()?;
+        let with = |name: &str| mounted.iter().find(|one| one.has(name));
+        match with("perf_event") {
+            Some(_) => None,
+            None => with("cpu").or_else(|| with("cpuacct")).cloned(),
+        }
+    }
+
+    fn has(&self, controller: &str) -> bool {
+        self.controllers.iter().flatten().any(|name| name == controller)
+    }
+}
+
 impl Hierarchy {
     /// Finds it in `/proc/self/mountinfo`.
     pub fn find(roots: &Roots) -> Result<Hierarchy, HostError> {
@@ -366,6 +383,23 @@ mod tests {
         assert_eq!(Hierarchy::find(&roots).unwrap(), Hierarchy { mount: "/mnt/perf".into() });
         let (_dir, roots) = machine("");
         assert!(matches!(Hierarchy::find(&roots), Err(HostError::NoCgroups)));
+    }
+
+    #[test]
+    fn the_hierarchy_of_cpu_time_counts_where_perf_events_have_none_of_version_1() {
+        let found = |lines: &str| {
+            let (_dir, roots) = machine(lines);
+            MountedHierarchy::of_cpu_time(&roots).map(|one| one.hierarchy.mount)
+        };
+        assert_eq!(found(HYBRID), Some("/sys/fs/cgroup/cpu".into()));
+        let line =
+            |mount: &str, names: &str| format!("9 1 0:9 / {mount} rw - cgroup cgroup rw,{names}\n");
+        assert_eq!(found(&line("/both", "cpu,cpuacct")), Some("/both".into()));
+        assert_eq!(found(&line("/counts", "cpuacct")), Some("/counts".into()));
+        let both = line("/counts", "cpuacct") + &line("/limits", "cpu");
+        assert_eq!(found(&both), Some("/limits".into()));
+        assert_eq!(found(&(both + &line("/perf", "perf_event"))), None);
+        assert_eq!(found(&line("/memory", "memory")), None);
     }
 
     #[test]

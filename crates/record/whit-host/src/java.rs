@@ -248,7 +248,7 @@ mod tests {
     /// How long a machine is waited for whose socket `serve` serves.
     fn time_with(
         prepare: impl FnOnce(&UnixListener) -> Option<UnixStream>,
-        serve: impl FnOnce(UnixListener) + Send + 'static,
+        serve: impl FnOnce(&UnixListener) + Send + 'static,
     ) -> Duration {
         let root = tempfile::tempdir().unwrap();
         let roots = machine(root.path(), "0");
@@ -256,7 +256,8 @@ mod tests {
         let listener = UnixListener::bind(roots.process(own, "root/tmp/.java_pid7")).unwrap();
         let _queued = prepare(&listener);
         // It ends when the connection does, or with the test.
-        std::thread::spawn(move || serve(listener));
+        let server = listener.try_clone().unwrap();
+        std::thread::spawn(move || serve(&server));
         let begin = Instant::now();
         let outcome = write_perf_map(&roots, own, begin + Duration::from_millis(300));
         assert!(matches!(outcome, Err(JavaError::Unfinished)), "{outcome:?}");
@@ -265,15 +266,12 @@ mod tests {
 
     #[test]
     fn a_machine_that_drips_or_never_answers_is_waited_for_until_the_deadline() {
-        let wait = |listener| {
-            sleep(Duration::from_secs(20));
-            drop::<UnixListener>(listener);
-        };
-        let drip = |listener: UnixListener| {
+        let drip = |listener: &UnixListener| {
             let (mut stream, _) = listener.accept().unwrap();
-            while stream.write_all(b"0").is_ok() {
-                sleep(Duration::from_millis(20));
-            }
+            stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+            // Reading is a pause that ends with the connection.
+            let is_open = |stream: &mut UnixStream| !matches!(stream.read(&mut [0; 64]), Ok(0));
+            while is_open(&mut stream) && stream.write_all(b"0").is_ok() {}
         };
         // One connection may wait, and does.
         let fill = |listener: &UnixListener| {
@@ -281,8 +279,8 @@ mod tests {
             let address = listener.local_addr().unwrap();
             Some(UnixStream::connect(address.as_pathname().unwrap()).unwrap())
         };
-        let (drip, silent) = (time_with(|_| None, drip), time_with(|_| None, wait));
-        let full = time_with(fill, wait);
+        let (drip, silent) = (time_with(|_| None, drip), time_with(|_| None, |_| ()));
+        let full = time_with(fill, |_| ());
         for time in [drip, silent, full] {
             assert!((300..5000).contains(&time.as_millis()), "{drip:?} {silent:?} {full:?}");
         }

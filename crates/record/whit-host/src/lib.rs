@@ -54,3 +54,4 @@ pub mod runtimes;
 pub mod target;
 pub mod topology;
 pub mod tracepoint;
+pub mod user_probe;

@@ -139,7 +139,7 @@ impl<'a, I: Iterator<Item = Vec<u8>>> NamedLines<'a, I> {
             path: line.path,
         };
         let file = wanted.open(&self.roots.proc)?;
-        Ok(ElfImage::from_file(Path::new("a mapped file"), &file))
+        Ok(ElfImage::from_foreign(Path::new("a mapped file"), &file))
     }
 }
 

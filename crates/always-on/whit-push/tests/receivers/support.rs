@@ -7,7 +7,7 @@ use std::time::Duration;
 use whit_export::{Content, Delivery};
 use whit_perfdata::reader::Recording;
 use whit_profile::model::Profile;
-use whit_profile::{LoadOptions, load};
+use whit_profile::{ReadOptions, Reading, Samples};
 use whit_push::{Kind, Pusher, Settings, Status};
 use whit_symbolize::{DebugDirs, SymbolizerConfig};
 use whit_testing::wait::is_soon;
@@ -24,9 +24,10 @@ impl Golden {
         let path = golden.join(name).join("recording.data");
         let recording = Recording::open(&path).expect("open a golden recording");
         let dirs = DebugDirs { symfs: Some(golden.join("root")), ..DebugDirs::none() };
-        let mut options = LoadOptions::new(2, SymbolizerConfig::new(dirs));
-        options.facets.cgroup = true;
-        let profile = load(&recording, &options, &|_, _| ()).expect("load it");
+        let options = ReadOptions::new(2, SymbolizerConfig::new(dirs));
+        let mut samples = Samples::default();
+        samples.facets.cgroup = true;
+        let profile = Reading::open(&recording, &options).answer(samples).expect("load it");
         Golden { recording, profile }
     }
 

@@ -1,43 +1,22 @@
 //! The directory of a process in procfs, and files as the process sees them.
 
-use std::ffi::OsStr;
 use std::fs::File;
 use std::io::ErrorKind;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
-use rustix::fs::{
-    CWD, FileType, FsWord, Mode, OFlags, ResolveFlags, fstat, fstatfs, openat, openat2, readlinkat,
-};
+use rustix::fs::{CWD, Mode, OFlags, fstat, openat, readlinkat};
+use whit_types::FileId;
 
-use super::Miss;
+use super::foreign_file::ForeignFile;
+use super::walk::{LOOK, is_regular};
+use super::{Miss, helper};
 use crate::capability::Capability;
 use crate::{Errno, privilege};
 
-/// A file is looked at before it is opened for reading.
-pub(super) const LOOK: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 /// Link to the root directory of a thread.
 const ROOT: &str = "root";
-/// File systems of the kernel, by their numbers in `include/uapi/linux/magic.h` and in their sources. Their files state
-/// that they are regular ones, and are calls of the kernel: a read can take messages away from others, wait, or never end.
-const OF_KERNEL: [FsWord; 11] = [
-    0x9fa0,      // procfs
-    0x6265_6572, // sysfs
-    0x6462_6720, // debugfs
-    0x7472_6163, // tracefs
-    0x7363_6673, // securityfs
-    0x6265_6570, // configfs
-    0x6165_676c, // pstore
-    0x0027_e0eb, // cgroups, version 1
-    0x6367_7270, // cgroups, version 2
-    0xcafe_4a11, // bpffs
-    0xde5e_81e4, // efivarfs
-];
-/// A file system could give out a device in the meantime.
-pub(super) const READ: OFlags =
-    OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
-
 /// The directory of a process in procfs: of this process, though its number may be another's soon.
 pub(super) struct Process {
     pub(super) directory: OwnedFd,
@@ -88,19 +67,42 @@ fn has_ended(thread: &Path) -> bool {
 /// # Errors
 ///
 /// Error of the kernel; `Errno::INVAL` where it is no regular file.
-pub fn open_as_seen_by(proc: &Path, pid: i32, path: &Path) -> Result<File, Errno> {
+pub fn open_as_seen_by(proc: &Path, pid: i32, path: &Path) -> Result<ForeignFile, Errno> {
     let process = Process::find(proc, pid).map_err(|_| Errno::SRCH)?;
-    let found = open_below(&process.root()?, path)?;
-    for_reading(&found).map_err(Miss::into_errno)
+    let found = helper::look(Some(&process.root()?), path)?;
+    ForeignFile::open(found).map_err(Miss::into_errno)
 }
 
 /// Opens a regular file for reading. A pipe, a device or a file of the kernel at the path is not opened.
 ///
 /// # Errors
 ///
-/// Error of the kernel; `Errno::INVAL` where it is no regular file.
+/// Error of the kernel; `Errno::INVAL` where it is no regular file, `Errno::TIMEDOUT` where its file system does not
+/// answer.
+pub fn open_foreign(path: &Path) -> Result<ForeignFile, Errno> {
+    ForeignFile::open(helper::look(None, path)?).map_err(Miss::into_errno)
+}
+
+/// The same as a plain file: a copy where a program serves it.
+///
+/// # Errors
+///
+/// As those of [`open_foreign`], and there may be no room for a copy.
 pub fn open_regular(path: &Path) -> Result<File, Errno> {
-    for_reading(&openat(CWD, path, LOOK, Mode::empty())?).map_err(Miss::into_errno)
+    let file = open_foreign(path)?.into_file();
+    file.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+}
+
+/// The number of the file at a path, as `stat` names it; nothing where there is none, or no answer.
+pub fn path_id(path: &Path) -> Option<FileId> {
+    let place = helper::look(None, path).ok()?;
+    helper::state(place.as_fd()).ok().map(|facts| facts.id)
+}
+
+/// The path of a file without links; nothing where there is none.
+pub fn real_path(path: &Path) -> Option<PathBuf> {
+    let place = helper::look(None, path).ok()?;
+    std::fs::read_link(format!("/proc/self/fd/{}", place.as_raw_fd())).ok()
 }
 
 /// The same, also of the kernel's files: for paths that whit or its user chooses, such as `/proc/kallsyms`.
@@ -109,73 +111,16 @@ pub fn open_regular(path: &Path) -> Result<File, Errno> {
 ///
 /// As those of [`open_regular`].
 pub fn open_regular_or_kernels(path: &Path) -> Result<File, Errno> {
-    reopen(&openat(CWD, path, LOOK, Mode::empty())?).map_err(Miss::into_errno)
+    let found = openat(CWD, path, LOOK, Mode::empty())?;
+    if !is_regular(&fstat(&found)?) {
+        return Err(Errno::INVAL);
+    }
+    helper::reopen(found.as_fd()).map(File::from)
 }
 
 /// Rights over processes of others, where whit was lent them.
 fn look_into_others() -> privilege::Raised {
     privilege::raise(&[Capability::SysPtrace])
-}
-
-/// Follows links as if `root` were the root: a process must not lead whit out of its own view of
-/// files.
-pub(super) fn open_below(root: &OwnedFd, path: &Path) -> Result<OwnedFd, Errno> {
-    match openat2(root, path, LOOK, Mode::empty(), ResolveFlags::IN_ROOT) {
-        // Linux before 5.6, or a filter of system calls.
-        Err(Errno::NOSYS | Errno::PERM) => walk_below(root, path),
-        found => found,
-    }
-}
-
-/// The same in single steps, where the kernel follows no link by itself.
-pub(super) fn walk_below(root: &OwnedFd, path: &Path) -> Result<OwnedFd, Errno> {
-    /// As many as the kernel follows.
-    const LINKS_MAX: usize = 40;
-    let mut ahead = vec![path.to_owned()];
-    let mut behind: Vec<OwnedFd> = Vec::new();
-    let mut links = 0;
-    while let Some(path) = ahead.pop() {
-        let mut parts = path.components();
-        let Some(part) = parts.next() else { continue };
-        ahead.push(parts.as_path().to_owned());
-        match part {
-            Component::RootDir | Component::Prefix(_) => behind.clear(),
-            Component::CurDir => {}
-            // Nothing is above the root.
-            Component::ParentDir => drop(behind.pop()),
-            Component::Normal(name) => {
-                let here = behind.last().unwrap_or(root);
-                let found = openat(here, name, LOOK | OFlags::NOFOLLOW, Mode::empty())?;
-                if FileType::from_raw_mode(fstat(&found)?.st_mode) != FileType::Symlink {
-                    behind.push(found);
-                    continue;
-                }
-                links += 1;
-                if links > LINKS_MAX {
-                    return Err(Errno::LOOP);
-                }
-                let target = readlinkat(&found, "", Vec::new())?;
-                ahead.push(OsStr::from_bytes(target.as_bytes()).into());
-            }
-        }
-    }
-    behind.pop().map_or_else(|| openat(root, ".", LOOK, Mode::empty()), Ok)
-}
-
-/// The same file, for reading, if it is one that can be read without harm.
-pub(super) fn for_reading(found: &OwnedFd) -> Result<File, Miss> {
-    if OF_KERNEL.contains(&fstatfs(found)?.f_type) {
-        return Err(Miss::NotRegular);
-    }
-    reopen(found)
-}
-
-fn reopen(found: &OwnedFd) -> Result<File, Miss> {
-    if FileType::from_raw_mode(fstat(found)?.st_mode) != FileType::RegularFile {
-        return Err(Miss::NotRegular);
-    }
-    let link = format!("/proc/self/fd/{}", found.as_raw_fd());
-    Ok(File::from(openat(CWD, link, READ, Mode::empty())?))
 }
 
 #[cfg(test)]

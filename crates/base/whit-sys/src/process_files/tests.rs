@@ -1,6 +1,6 @@
-use rustix::fs::FileType;
+use rustix::fs::{CWD, FileType};
 
-use super::process::walk_below;
+use super::walk::{open_below, walk_below};
 use super::*;
 use std::io::{Read, Write};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -23,9 +23,9 @@ fn failure(wanted: &WantedFile<'_>) -> OpenFailure {
     wanted.open(Path::new(PROC)).unwrap_err().failure
 }
 
-fn contents(mut file: File) -> String {
+fn contents(file: &ForeignFile) -> String {
     let mut text = String::new();
-    file.read_to_string(&mut text).unwrap();
+    file.reader().read_to_string(&mut text).unwrap();
     text
 }
 
@@ -38,7 +38,7 @@ fn a_deleted_file_is_opened_through_a_process_that_maps_it() {
     let map = MappedFile::map(&file).unwrap();
     let id = id_of(&file);
     let by_path = wanted(&path, Some(id));
-    assert_eq!(contents(by_path.open(Path::new(PROC)).unwrap()), "contents");
+    assert_eq!(contents(&by_path.open(Path::new(PROC)).unwrap()), "contents");
     std::fs::remove_file(&path).unwrap();
     assert_eq!(failure(&by_path), OpenFailure::Missing);
     let marked = [path.as_os_str().as_bytes(), DELETED].concat();
@@ -56,14 +56,14 @@ fn a_deleted_file_is_opened_through_a_process_that_maps_it() {
     for range in [Some(start..start + 4096), Some(start + 4096..start + 8192), None] {
         for path in [by_path.path, &marked] {
             let through = WantedFile { pid, range: range.clone(), path, ..by_path.clone() };
-            assert_eq!(contents(through.open(Path::new(PROC)).unwrap()), "contents");
+            assert_eq!(contents(&through.open(Path::new(PROC)).unwrap()), "contents");
         }
     }
     // By path alone: as the kernel marks it.
     let unnumbered = WantedFile { pid, identity: Identity::Path, path: &marked, ..by_path.clone() };
-    assert_eq!(contents(unnumbered.open(Path::new(PROC)).unwrap()), "contents");
+    assert_eq!(contents(&unnumbered.open(Path::new(PROC)).unwrap()), "contents");
     // Opened by a test, for any file at the path, and with or without the mark.
-    let is_it = |file: &File| contents(file.try_clone().unwrap()) == "contents";
+    let is_it = |file: &ForeignFile| contents(file) == "contents";
     for path in [by_path.path, &marked] {
         let tested = WantedFile { pid, identity: Identity::Test(&is_it), path, ..by_path.clone() };
         assert!(tested.open(Path::new(PROC)).is_ok());
@@ -106,10 +106,10 @@ fn secrets_of_root_are_no_files_of_others() {
     let owner = file.as_file().metadata().unwrap().uid();
     for (mode, is_public) in [(0o600, false), (0o640, false), (0o644, true)] {
         std::fs::set_permissions(file.path(), std::fs::Permissions::from_mode(mode)).unwrap();
-        let metadata = file.as_file().metadata().unwrap();
-        assert!(may_be_written_for(owner, &metadata));
+        let opened = open_foreign(file.path()).unwrap();
+        assert!(may_be_written_for(owner, opened.facts()));
         // Files of a third user never are.
-        let is_of_other = may_be_written_for(owner + 1, &metadata);
+        let is_of_other = may_be_written_for(owner + 1, opened.facts());
         assert_eq!(is_of_other, owner == 0 && is_public, "{mode:o}");
     }
 }
@@ -122,7 +122,8 @@ fn links_lead_nowhere_but_below_the_root() {
     symlink(outside.path(), dir.path().join("absolute")).unwrap();
     let up = Path::new("../../../../../../..").join(outside.path().strip_prefix("/").unwrap());
     symlink(up, dir.path().join("relative")).unwrap();
-    for open in [open_below, walk_below] {
+    let in_steps = |root: &OwnedFd, path: &Path| walk_below(root, path, |_| Ok(()));
+    for open in [open_below, in_steps] {
         for name in ["/absolute", "relative", "/../../../../etc/passwd"] {
             assert_eq!(open(&root, Path::new(name)).unwrap_err(), Errno::NOENT, "{name}");
         }
@@ -131,10 +132,10 @@ fn links_lead_nowhere_but_below_the_root() {
     std::fs::create_dir_all(inside.parent().unwrap()).unwrap();
     File::create(inside).unwrap().write_all(b"inside").unwrap();
     symlink("loop", dir.path().join("loop")).unwrap();
-    for open in [open_below, walk_below] {
+    for open in [open_below, in_steps] {
         for name in ["/absolute", "relative", "./absolute", "../relative"] {
             let found = open(&root, Path::new(name)).unwrap();
-            assert_eq!(contents(for_reading(&found).ok().unwrap()), "inside", "{name}");
+            assert_eq!(contents(&ForeignFile::open(found).ok().unwrap()), "inside", "{name}");
         }
         assert_eq!(open(&root, Path::new("/loop")).unwrap_err(), Errno::LOOP);
         assert_eq!(open(&root, Path::new("/absolute/x")).unwrap_err(), Errno::NOTDIR);

@@ -107,16 +107,16 @@ fn serve(
             Behaviour::Silent => wait_until("the server ends", || is_over.load(Ordering::Relaxed)),
             Behaviour::Dripping => {
                 head("200 OK", "Content-Length: 1000000")?;
-                while !is_over.load(Ordering::Relaxed) {
+                stream.set_read_timeout(Some(Duration::from_millis(20)))?;
+                while !is_over.load(Ordering::Relaxed) && is_open(stream) {
                     out.write_all(&[0])?;
-                    std::thread::sleep(Duration::from_millis(20));
                 }
             }
             Behaviour::Endless => {
                 head("200 OK", "Connection: close")?;
-                while !is_over.load(Ordering::Relaxed) {
+                stream.set_read_timeout(Some(Duration::from_millis(1)))?;
+                while !is_over.load(Ordering::Relaxed) && is_open(stream) {
                     out.write_all(&[0; 4096])?;
-                    std::thread::sleep(Duration::from_millis(1));
                 }
             }
             Behaviour::Promise(size) => {
@@ -131,6 +131,11 @@ fn serve(
         }
     }
     Ok(())
+}
+
+/// Whether the client has not gone by the end of the read timeout.
+fn is_open(mut stream: &TcpStream) -> bool {
+    !matches!(stream.read(&mut [0; 64]), Ok(0))
 }
 
 /// Runs of the program with a cache of their own.

@@ -35,18 +35,16 @@ pub(super) fn of_event(
     common: Common,
 ) -> Attr {
     let exclude = &event.exclude;
+    let ([config, config1, config2, config3], bp_type) = event.attr_words();
     let mut attr = Attr {
         pmu_type: event.pmu_type,
-        config: event.config[0],
-        config1: event.config[1],
-        config2: event.config[2],
-        config3: event.config[3],
+        config,
+        config1,
+        config2,
+        config3,
+        bp_type,
         ..base(role, common, event.terms.inherit)
     };
-    if let Some(breakpoint) = event.breakpoint {
-        (attr.config1, attr.config2) = (breakpoint.address.0, breakpoint.len);
-        attr.bp_type = breakpoint.bp_type;
-    }
     let leads = role != Role::Member;
     for (flag, on) in [
         (AttrFlags::EXCLUDE_USER, exclude.user),

@@ -236,7 +236,7 @@ ledger_fields! {
             "Memory that rows and their index take in the kernel.";
         [40] build_ns: u64, Ns, "0.1", Elsewhere, "Time for tables",
             "Time to make tables, or to read them from the cache, summed over threads.";
-        [59, 60, 61, 62, 63, 64, 65]
+        [59, 60, 61, 62, 63, 64, 65, 101]
             not_opened: [u64; OpenFailure::ALL.len()], Count, "0.1", Elsewhere, "Not opened",
             "Binaries that could not be opened, by the number of the `OpenFailure`.",
             by |number| OpenFailure::ALL[number].name();

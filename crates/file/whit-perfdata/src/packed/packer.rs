@@ -4,9 +4,10 @@ use std::collections::HashMap;
 
 use super::ordinary::{Ordinary, set_size};
 use super::{
-    CAME, CHAIN_WORDS_MAX, DEFINE, HAS_DEFINITIONS, HAS_NEXT, IS_CPU_WIDE, IS_PREEMPTION, Origin,
-    PACKED_ID, STATE_KNOWN, SWITCH, SWITCH_WORDS, Switch, TAIL_WORDS, Thread,
+    ACCOUNT, CAME, CHAIN_WORDS_MAX, DEFINE, HAS_DEFINITIONS, HAS_NEXT, IS_CPU_WIDE, IS_PREEMPTION,
+    Origin, PACKED_ID, READY, STATE_KNOWN, SWITCH, SWITCH_WORDS, Switch, TAIL_WORDS, Thread,
 };
+use crate::cpu_account::CpuAccount;
 use crate::record::{misc, record_type};
 
 /// A sample is closed when it has so much: with two definitions and a switch it is still a record.
@@ -16,11 +17,22 @@ const FUTEXES_MAX: usize = 1 << 14;
 /// Bytes that one addition may still need.
 const _: () = assert!(FULL_BYTES + (2 * CHAIN_WORDS_MAX + 64) * 8 < 65_528);
 
+/// The numbers of the stacks and the object of a switch; 0 where it names none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Numbers {
+    /// The stack in the kernel.
+    pub kernel: u32,
+    /// The stack in user mode.
+    pub user: u32,
+    /// The object of the wait.
+    pub object: u32,
+}
+
 /// Packs the switches of one CPU, for one stream.
 #[derive(Clone, Debug)]
 pub struct Packer {
     origin: Origin,
-    /// Stacks and futexes that are defined.
+    /// Stacks and objects that are defined.
     defined: u32,
     /// The number of each defined futex, by its address; [`FUTEXES_MAX`] at most.
     futexes: HashMap<u64, u32>,
@@ -68,23 +80,22 @@ impl Packer {
 
     /// The number of a futex: it is defined as a stack is, by a chain of its address behind a word of zero. Readers
     /// that know of no futexes take it for a stack that no switch names.
-    fn define_futex(&mut self, address: u64) -> u32 {
+    pub fn define_futex(&mut self, address: u64) -> u32 {
         if let Some(number) = self.futexes.get(&address) {
             return *number;
         }
         if self.futexes.len() >= FUTEXES_MAX {
             self.futexes.clear();
         }
-        let chain: Vec<u8> = [0, address].into_iter().flat_map(u64::to_le_bytes).collect();
-        let number = self.define(&chain);
+        let number = self.define(&crate::wait_object::futex_chain(address));
         self.futexes.insert(address, number);
         number
     }
 
-    /// Adds a switch at stacks with these numbers, 0 for none.
-    pub fn switch(&mut self, switch: &Switch, kernel: u32, user: u32) {
-        let Switch { time_ns, thread, next, is_preemption, state, futex } = *switch;
-        let futex = if futex == 0 { 0 } else { self.define_futex(futex) };
+    /// Adds a switch at stacks and an object with these numbers, 0 for none.
+    pub fn switch(&mut self, switch: &Switch, numbers: Numbers) {
+        let Switch { time_ns, thread, next, is_preemption, state } = *switch;
+        let Numbers { kernel, user, object } = numbers;
         let flags = u64::from(is_preemption) * IS_PREEMPTION + u64::from(next.is_some()) * HAS_NEXT;
         let known = u64::from(state >> 31) * STATE_KNOWN;
         let state = known | (u64::from(state) & (STATE_KNOWN - 1));
@@ -94,7 +105,7 @@ impl Packer {
             time_ns,
             u64::from(thread.pid) | u64::from(next.pid) << 32,
             u64::from(kernel) | u64::from(user) << 32,
-            u64::from(next.tid) | u64::from(futex) << 32,
+            u64::from(next.tid) | u64::from(object) << 32,
         ];
         words.into_iter().for_each(|word| self.put(word));
         let (records, samples) = Ordinary::tally(switch);
@@ -107,6 +118,31 @@ impl Packer {
         self.put(time_ns);
         self.put(u64::from(thread.pid));
         self.count(time_ns, 1, 0);
+    }
+
+    /// Adds that a thread comes from a wait for several files, and the number of the first one that is ready.
+    pub fn ready(&mut self, thread: Thread, time_ns: u64, object: u32) {
+        self.put(READY | u64::from(thread.tid) << 32);
+        self.put(time_ns);
+        self.put(u64::from(thread.pid) | u64::from(object) << 32);
+        self.count(time_ns, 1, 0);
+    }
+
+    /// Adds what the CPU spent besides a thread up to that time: several times where a number is too large for one.
+    pub fn account(&mut self, thread: Thread, time_ns: u64, account: &CpuAccount) {
+        let mut rest = account.times_ns();
+        loop {
+            let [irq, softirq, stolen] = rest.map(|ns| ns.min(u64::from(u32::MAX)));
+            self.put(ACCOUNT | u64::from(account.parts()) << 8 | u64::from(thread.tid) << 32);
+            self.put(time_ns);
+            self.put(u64::from(thread.pid) | stolen << 32);
+            self.put(irq | softirq << 32);
+            self.count(time_ns, 1, 0);
+            rest = rest.map(|ns| ns.saturating_sub(u64::from(u32::MAX)));
+            if rest == [0; 3] {
+                return;
+            }
+        }
     }
 
     /// Bytes that wait to be [finished](Packer::finish).

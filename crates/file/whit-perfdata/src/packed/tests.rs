@@ -1,7 +1,8 @@
 use super::*;
 use crate::attr::AttrFlags;
+use crate::cpu_account::CpuAccount;
 use crate::encode::push_record;
-use crate::record::{RawRecord, record_type};
+use crate::record::{RawRecord, SideBand, record_type};
 use crate::sample::context;
 use proptest::prelude::*;
 
@@ -35,9 +36,12 @@ fn records(bytes: &[u8]) -> Vec<(u32, usize)> {
 #[derive(Clone, Debug)]
 enum Step {
     Stack(Vec<u64>),
-    /// The numbers are indices of stacks that were defined before.
-    Switch(Switch, usize, usize),
+    /// The numbers are indices of stacks that were defined before: of the kernel, of user mode, and of the object.
+    Switch(Switch, [usize; 3]),
     Came(Thread, u64),
+    Account(Thread, u64, CpuAccount),
+    /// The number is an index of a stack that was defined before.
+    Ready(Thread, u64, usize),
     /// A record of somebody else's.
     Other(usize),
     /// The packed ones so far are to be read.
@@ -51,24 +55,32 @@ fn thread() -> impl Strategy<Value = Thread> {
 fn switch() -> impl Strategy<Value = Switch> {
     let state = prop_oneof![Just(0), (0u32..0x200).prop_map(|state| 1 << 31 | state)];
     let next = proptest::option::of(thread());
-    let futex = prop_oneof![3 => Just(0), 1 => 1u64..4, 1 => any::<u64>()];
-    (any::<u64>(), thread(), next, any::<bool>(), state, futex).prop_map(
-        |(time_ns, thread, next, is_preemption, state, futex)| Switch {
+    (any::<u64>(), thread(), next, any::<bool>(), state).prop_map(
+        |(time_ns, thread, next, is_preemption, state)| Switch {
             time_ns,
             thread,
             next,
             is_preemption,
             state,
-            futex,
         },
     )
+}
+
+fn account() -> impl Strategy<Value = CpuAccount> {
+    (0u32..4, any::<[u32; 3]>()).prop_map(|(parts, ns)| CpuAccount::new(parts, ns.map(u64::from)))
 }
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         1 => proptest::collection::vec(any::<u64>(), 0..CHAIN_WORDS_MAX).prop_map(Step::Stack),
-        9 => (switch(), any::<usize>(), any::<usize>()).prop_map(|(s, k, u)| Step::Switch(s, k, u)),
+        9 => (switch(), any::<[usize; 3]>()).prop_map(|(switch, of)| Step::Switch(switch, of)),
         1 => (thread(), any::<u64>()).prop_map(|(thread, time)| Step::Came(thread, time)),
+        1 => (thread(), any::<u64>(), account()).prop_map(|(thread, time, account)| {
+            Step::Account(thread, time, account)
+        }),
+        1 => (thread(), any::<u64>(), any::<usize>()).prop_map(|(thread, time, object)| {
+            Step::Ready(thread, time, object)
+        }),
         1 => (1usize..20).prop_map(Step::Other),
         1 => Just(Step::Close),
     ]
@@ -93,15 +105,26 @@ proptest! {
                     let chain = chain(&addresses);
                     stacks.push((packer.define(&chain), chain));
                 }
-                Step::Switch(switch, kernel, user) => {
+                Step::Switch(switch, of) => {
                     packer.finish_if_full(&mut out);
-                    let (kernel, user) = (&stacks[kernel % stacks.len()], &stacks[user % stacks.len()]);
-                    packer.switch(&switch, kernel.0, user.0);
-                    ordinary.switch(&switch, &kernel.1, &user.1, &mut wanted);
+                    let [kernel, user, object] = of.map(|at| &stacks[at % stacks.len()]);
+                    let numbers = Numbers { kernel: kernel.0, user: user.0, object: object.0 };
+                    packer.switch(&switch, numbers);
+                    let (kernel, user, object) = (&*kernel.1, &*user.1, &*object.1);
+                    ordinary.switch(&switch, Chains { kernel, user, object }, &mut wanted);
                 }
                 Step::Came(thread, time) => {
                     packer.came(thread, time);
                     ordinary.came(thread, time, &mut wanted);
+                }
+                Step::Account(thread, time, account) => {
+                    packer.account(thread, time, &account);
+                    ordinary.account(thread, time, &account, &mut wanted);
+                }
+                Step::Ready(thread, time, object) => {
+                    let object = &stacks[object % stacks.len()];
+                    packer.ready(thread, time, object.0);
+                    ordinary.ready(thread, time, &object.1, &mut wanted);
                 }
                 Step::Other(words) => {
                     packer.finish(&mut out);
@@ -176,7 +199,8 @@ fn a_switch_takes_forty_bytes_and_a_stack_is_said_once() {
     let mut out = Vec::new();
     for time_ns in 0..10_000 {
         packer.finish_if_full(&mut out);
-        packer.switch(&Switch { time_ns, ..Switch::default() }, 0, stack);
+        let numbers = Numbers { user: stack, ..Numbers::default() };
+        packer.switch(&Switch { time_ns, ..Switch::default() }, numbers);
     }
     packer.finish(&mut out);
     assert!(out.len() < 10_000 * 41, "{}", out.len());
@@ -190,11 +214,11 @@ fn a_switch_takes_forty_bytes_and_a_stack_is_said_once() {
 fn a_stack_that_is_not_defined_is_none() {
     let origin = Origin { id: ID, cpu: 0, has_cpu: true, is_cpu_wide: false };
     let mut packer = Packer::new(origin);
-    packer.switch(&Switch::default(), 9, u32::MAX);
+    packer.switch(&Switch::default(), Numbers { kernel: 9, user: u32::MAX, object: 3 });
     let (mut out, mut unpacked, mut wanted) = (Vec::new(), Vec::new(), Vec::new());
     packer.finish(&mut out);
     Unpacker::new(&event(true)).unwrap().unpack(&out, &mut unpacked);
-    Ordinary::new(origin).switch(&Switch::default(), &[], &[], &mut wanted);
+    Ordinary::new(origin).switch(&Switch::default(), Chains::default(), &mut wanted);
     assert_eq!(unpacked, wanted);
 }
 
@@ -203,7 +227,7 @@ fn cut_and_unknown_records_stay_as_they_are() {
     let origin = Origin { id: ID, cpu: 0, has_cpu: true, is_cpu_wide: false };
     let mut packer = Packer::new(origin);
     let stack = packer.define(&chain(&[1, 2]));
-    packer.switch(&Switch::default(), stack, 0);
+    packer.switch(&Switch::default(), Numbers { kernel: stack, ..Numbers::default() });
     packer.came(Thread::default(), 9);
     let mut block = Vec::new();
     packer.finish(&mut block);
@@ -241,21 +265,15 @@ fn files_and_perf_have_these_words() {
     let origin = Origin { id: ID, cpu: 3, has_cpu: true, is_cpu_wide: true };
     let (leaves, comes) = (Thread { pid: 10, tid: 11 }, Thread { pid: 20, tid: 21 });
     let state = 0x8000_0005;
-    let switch = Switch {
-        time_ns: 600,
-        thread: leaves,
-        next: Some(comes),
-        is_preemption: true,
-        state,
-        futex: 0,
-    };
+    let switch =
+        Switch { time_ns: 600, thread: leaves, next: Some(comes), is_preemption: true, state };
     let mut packer = Packer::new(origin);
     let stack = packer.define(&chain(&[0x10]));
-    packer.switch(&switch, 0, stack);
+    packer.switch(&switch, Numbers { user: stack, ..Numbers::default() });
     packer.came(Thread { pid: 30, tid: 31 }, 500);
     let mut packed = Vec::new();
     packer.finish(&mut packed);
-    let sample = [9 | 1 << 32 | 176 << 48, 0x8000_0000_0000_0001, 0, 0, 600, 3, 124];
+    let sample = [9 | 1 << 32 | 176 << 48, 0x8000_0000_0000_0005, 0, 0, 600, 3, 124];
     let head = [3 | 1 << 32 | 1 << 33, ID];
     let define = [1 | 2 << 16 | 1 << 32, context::USER, 0x10];
     let leaving = [2 | 3 << 8 | 0x8005 << 16 | 11 << 32, 600, 10 | 20 << 32, 1 << 32, 21];
@@ -289,26 +307,25 @@ fn files_and_perf_have_these_words() {
 #[test]
 fn futexes_are_defined_as_stacks_are() {
     let origin = Origin { id: ID, cpu: 3, has_cpu: true, is_cpu_wide: false };
-    let wait = |time_ns, futex| Switch {
-        time_ns,
-        thread: Thread { pid: 10, tid: 11 },
-        state: 0x8000_0001,
-        futex,
-        ..Switch::default()
+    let wait = |packer: &mut Packer, time_ns, futex| {
+        let thread = Thread { pid: 10, tid: 11 };
+        let switch = Switch { time_ns, thread, state: 0x8000_0001, ..Switch::default() };
+        let object = if futex == 0 { 0 } else { packer.define_futex(futex) };
+        packer.switch(&switch, Numbers { object, ..Numbers::default() });
     };
     let mut packer = Packer::new(origin);
     let mut packed = Vec::new();
     for futex in [0xabcd, 0xabcd, 0, 0xef] {
-        packer.switch(&wait(600, futex), 0, 0);
+        wait(&mut packer, 600, futex);
     }
     // Two definitions of three words, and four switches of five.
     assert_eq!(packer.pending_bytes(), (2 * 3 + 4 * 5) * 8);
     packer.finish(&mut packed);
-    packer.switch(&wait(700, 0xabcd), 0, 0);
+    wait(&mut packer, 700, 0xabcd);
     assert_eq!(packer.pending_bytes(), 5 * 8);
     packer.finish(&mut packed);
     packer.forget();
-    packer.switch(&wait(800, 0xef), 0, 0);
+    wait(&mut packer, 800, 0xef);
     assert_eq!(packer.pending_bytes(), 8 * 8);
     let mut unpacked = Vec::new();
     Unpacker::new(&event(true)).unwrap().unpack(&packed, &mut unpacked);
@@ -341,4 +358,41 @@ fn a_new_stream_defines_its_stacks_anew() {
     // A chain that is too long keeps its inner part.
     assert_eq!(packer.define(&chain(&[4; 200])), 2);
     assert_eq!(packer.pending_bytes(), (9 + 129) * 8);
+}
+
+#[test]
+fn an_account_of_any_length_keeps_its_sums() {
+    let origin = Origin { id: ID, cpu: 3, has_cpu: true, is_cpu_wide: true };
+    let (thread, parts) = (Thread { pid: 5, tid: 6 }, 3);
+    let large = [u64::from(u32::MAX) * 2 + 1, 7, u64::from(u32::MAX)];
+    let mut packer = Packer::new(origin);
+    packer.account(thread, 900, &CpuAccount::new(parts, large));
+    let (mut packed, mut unpacked) = (Vec::new(), Vec::new());
+    packer.finish(&mut packed);
+    Unpacker::new(&event(true)).unwrap().unpack(&packed, &mut unpacked);
+    let (mut rest, mut sums) = (&unpacked[..], [0; 3]);
+    while let Some((record, tail)) = RawRecord::split(rest) {
+        let Some(SideBand::CpuAccount(account)) = SideBand::parse(record) else { panic!() };
+        assert_eq!(account.parts(), parts);
+        sums.iter_mut().zip(account.times_ns()).for_each(|(sum, ns)| *sum += ns);
+        rest = tail;
+    }
+    assert_eq!(sums, large);
+}
+
+#[test]
+fn earlier_layouts_are_read() {
+    let origin = Origin { id: ID, cpu: 3, has_cpu: true, is_cpu_wide: true };
+    let mut packer = Packer::new(origin);
+    packer.came(Thread { pid: 5, tid: 6 }, 900);
+    let mut packed = Vec::new();
+    packer.finish(&mut packed);
+    for id in EARLIER_PACKED_IDS {
+        packed[8..16].copy_from_slice(&id.to_le_bytes());
+        let older = EventDesc { ids: vec![id], ..event(true) };
+        assert!(is_packed(&older));
+        let mut unpacked = Vec::new();
+        Unpacker::new(&older).unwrap().unpack(&packed, &mut unpacked);
+        assert_eq!(records(&unpacked), [(record_type::SWITCH_CPU_WIDE, 48)]);
+    }
 }

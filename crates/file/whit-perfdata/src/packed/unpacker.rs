@@ -4,10 +4,12 @@ use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
 
 use super::{
-    CAME, CAME_WORDS, CHAIN_WORDS_MAX, DEFINE, HAS_DEFINITIONS, HAS_NEXT, HEAD_WORDS, IS_CPU_WIDE,
-    IS_PREEMPTION, Ordinary, Origin, PACKED_ID, STATE_KNOWN, SWITCH, SWITCH_WORDS, Switch,
-    TAIL_WORDS, Thread, prefix_bytes, word,
+    ACCOUNT, ACCOUNT_WORDS, CAME, CAME_WORDS, CHAIN_WORDS_MAX, Chains, DEFINE, HAS_DEFINITIONS,
+    HAS_NEXT, HEAD_WORDS, IS_CPU_WIDE, IS_PREEMPTION, Numbers, Ordinary, Origin, READY,
+    READY_WORDS, STATE_KNOWN, SWITCH, SWITCH_WORDS, Switch, TAIL_WORDS, Thread, is_packed_id,
+    prefix_bytes, word,
 };
+use crate::cpu_account::CpuAccount;
 use crate::feature::EventDesc;
 use crate::record::{HEADER_SIZE_BYTES, RawRecord, record_type};
 
@@ -33,8 +35,10 @@ struct Content<'a> {
 /// A packed record.
 enum Item<'a> {
     Define { number: u32, chain: &'a [u8] },
-    Switch { switch: Switch, kernel: u32, user: u32, futex: u32 },
+    Switch { switch: Switch, numbers: Numbers },
     Came { thread: Thread, time_ns: u64 },
+    Account { thread: Thread, time_ns: u64, account: CpuAccount },
+    Ready { thread: Thread, time_ns: u64, object: u32 },
 }
 
 impl Unpacker {
@@ -99,7 +103,7 @@ impl Unpacker {
 
     /// The contents of a record, if it is packed.
     fn content<'a>(&self, record: RawRecord<'a>) -> Option<Content<'a>> {
-        if record.header.kind != record_type::SAMPLE || word(record.body, 0) != PACKED_ID {
+        if record.header.kind != record_type::SAMPLE || !is_packed_id(word(record.body, 0)) {
             return None;
         }
         // The raw data's size, and its padding word.
@@ -139,11 +143,17 @@ impl<'a> Content<'a> {
         while let Some((item, tail)) = split(rest) {
             match item {
                 Item::Define { .. } => {}
-                Item::Switch { switch, kernel, user, futex } => {
-                    let switch = Switch { futex: word(chain(futex), 1), ..switch };
-                    ordinary.switch(&switch, chain(kernel), chain(user), out);
+                Item::Switch { switch, numbers: Numbers { kernel, user, object } } => {
+                    let (kernel, user, object) = (chain(kernel), chain(user), chain(object));
+                    ordinary.switch(&switch, Chains { kernel, user, object }, out);
                 }
                 Item::Came { thread, time_ns } => ordinary.came(thread, time_ns, out),
+                Item::Account { thread, time_ns, account } => {
+                    ordinary.account(thread, time_ns, &account, out);
+                }
+                Item::Ready { thread, time_ns, object } => {
+                    ordinary.ready(thread, time_ns, chain(object), out);
+                }
             }
             rest = tail;
         }
@@ -159,6 +169,8 @@ fn split(words: &[u8]) -> Option<(Item<'_>, &[u8])> {
         DEFINE => 1 + usize::from((first >> 16) as u16),
         SWITCH => SWITCH_WORDS,
         CAME => CAME_WORDS,
+        ACCOUNT => ACCOUNT_WORDS,
+        READY => READY_WORDS,
         _ => return None,
     };
     let (item, tail) = words.split_at_checked(size * 8)?;
@@ -180,10 +192,24 @@ fn split(words: &[u8]) -> Option<(Item<'_>, &[u8])> {
                 next: (first >> 8 & HAS_NEXT != 0).then_some(next),
                 is_preemption: first >> 8 & IS_PREEMPTION != 0,
                 state: ((state & STATE_KNOWN) << 16 | state & (STATE_KNOWN - 1)) as u32,
-                futex: 0,
             };
-            let futex = upper(word(item, 4));
-            Item::Switch { switch, kernel: stacks as u32, user: upper(stacks), futex }
+            let object = upper(word(item, 4));
+            let numbers = Numbers { kernel: stacks as u32, user: upper(stacks), object };
+            Item::Switch { switch, numbers }
+        }
+        ACCOUNT => {
+            let (pid_stolen, interrupts) = (word(item, 2), word(item, 3));
+            let times = [interrupts as u32, upper(interrupts), upper(pid_stolen)].map(u64::from);
+            Item::Account {
+                thread: Thread { pid: pid_stolen as u32, tid: upper(first) },
+                time_ns: word(item, 1),
+                account: CpuAccount::new((first >> 8 & 0xff) as u32, times),
+            }
+        }
+        READY => {
+            let (pid_object, time_ns) = (word(item, 2), word(item, 1));
+            let thread = Thread { pid: pid_object as u32, tid: upper(first) };
+            Item::Ready { thread, time_ns, object: upper(pid_object) }
         }
         _ => Item::Came {
             thread: Thread { pid: word(item, 2) as u32, tid: upper(first) },

@@ -117,7 +117,7 @@ fn samples_become_records_that_everybody_knows() {
     }
 }
 
-/// The kernel writes the cgroup behind the raw data.
+/// The kernel writes the cgroup behind the raw data. That of the program, which is of version 1, wins.
 #[test]
 fn samples_have_the_cgroup_of_their_record() {
     let mut bytes = Vec::new();
@@ -125,8 +125,13 @@ fn samples_have_the_cgroup_of_their_record() {
         let body = [&record[HEADER_BYTES..], &cgroup.to_le_bytes()].concat();
         push_record(bytes, record_type::SAMPLE, 0, &body);
     };
-    let records = [stack(0x1_0001, &[0x401, 0x402]), sample(55, 0x1_0001, 0), sample(55, 0, 0)];
-    for (written, cgroup) in records.iter().zip([7, 8, 0x1_0000_0009]) {
+    let mut of_program = sample(55, 0, 0);
+    of_program.truncate(40);
+    of_program.extend(77u64.to_ne_bytes());
+    of_program.extend([0; 4]);
+    let records =
+        [stack(0x1_0001, &[0x401, 0x402]), sample(55, 0x1_0001, 0), sample(55, 0, 0), of_program];
+    for (written, cgroup) in records.iter().zip([7, 8, 0x1_0000_0009, 1]) {
         let mut record = Vec::new();
         push(&mut record, thread(9, 10), 100, written);
         with_cgroup(record, cgroup, &mut bytes);
@@ -143,7 +148,7 @@ fn samples_have_the_cgroup_of_their_record() {
         let sample = layout.parse(record.body).unwrap();
         seen.push((sample.callchain.iter().count(), sample.cgroup));
     }
-    assert_eq!(seen, [(3, Some(8)), (0, Some(0x1_0000_0009))]);
+    assert_eq!(seen, [(3, Some(8)), (0, Some(0x1_0000_0009)), (0, Some(77))]);
     assert_eq!(decoder.counts.unreadable, 0);
 }
 

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use whit_bpf::stacks::channel::Channels;
 use whit_perfdata::encode::push_record;
 use whit_perfdata::packed::Unpacker;
-use whit_perfdata::record::{RawRecord, misc, record_type};
+use whit_perfdata::record::{RawRecord, SideBand, misc, record_type};
 use whit_perfdata::sample::SampleLayout;
 use whit_sys::bpf::SharedWords;
 
@@ -27,6 +27,7 @@ const STACK: u64 = 1;
 const SWITCH: u64 = 2;
 const LOST: u64 = 3;
 const CAME: u64 = 4;
+const ACCOUNT: u64 = 6;
 /// Flags of a switch.
 const IS_PREEMPTION: u64 = 1;
 const HAS_NEXT: u64 = 4;
@@ -161,6 +162,12 @@ fn shown(mut rest: &[u8]) -> Vec<String> {
                 format!("{} beside {}", switch_of(&record, rest), other >> 32)
             }
             record_type::SWITCH => switch_of(&record, [0, 1, 2, 3].map(|at| word(at * 8))),
+            record_type::BPF_EVENT => {
+                let Some(SideBand::CpuAccount(account)) = SideBand::parse(record) else { panic!() };
+                let [pid_tid, time, cpu, id] = [4, 5, 6, 7].map(|at| word(at * 8));
+                assert_eq!((cpu, id), (u64::from(CPU), BPF_OUTPUT));
+                format!("{}/{} {account:?} at {time}", pid_tid as u32, pid_tid >> 32)
+            }
             kind => format!("kind {kind}"),
         });
     }
@@ -224,6 +231,30 @@ fn the_futex_of_a_wait_follows_its_state() {
     let seen = cpu.read(&[]);
     let raw = "[1, 0, 0, 80, 44, 33, 22, 11, 0, 0, 0, 0]";
     assert_eq!(seen, [format!("(77, 9, 10, 100) 0 1 [] {raw}"), "9/10 went at 100".to_owned()]);
+}
+
+#[test]
+fn an_account_is_in_front_of_the_switch_that_ends_it() {
+    let mut cpu = Cpu::new(true);
+    cpu.put(&[ACCOUNT | 1 << 8 | 10 << 32, 100, 9, 30, 20, 0]);
+    cpu.switch(100, 10, false, 0, 0);
+    cpu.put(&[ACCOUNT | 3 << 8, 200, 0, 0, 0, 50]);
+    cpu.put(&[CAME | 12 << 32, 200, 11]);
+    let mut ring = Vec::new();
+    of_kernel(&mut ring, 150);
+    let account = |interrupts, stolen_ns| CpuAccount { interrupts, stolen_ns };
+    let of_thread = account(Some(InterruptTimes { irq_ns: 30, softirq_ns: 20 }), None);
+    let of_idle = account(Some(InterruptTimes::default()), Some(50));
+    let wanted = [
+        format!("9/10 {of_thread:?} at 100"),
+        "(77, 9, 10, 100) 0 1 [] [0, 0, 0, 0]".to_owned(),
+        "9/10 went at 100".to_owned(),
+        "kind 4".to_owned(),
+        format!("0/0 {of_idle:?} at 200"),
+        "11/12 came at 200 beside 0".to_owned(),
+    ];
+    assert_eq!(cpu.read(&ring), wanted);
+    assert_eq!(cpu.decoder.counts.records, 3);
 }
 
 #[test]

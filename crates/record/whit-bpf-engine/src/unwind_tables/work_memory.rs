@@ -59,8 +59,17 @@ impl Drop for Taken<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::read_link;
+    use std::path::Path;
     use std::sync::atomic::{AtomicBool, Ordering};
-    use std::time::Duration;
+    use whit_testing::wait::wait_until;
+
+    /// How often a thread has waited, by the kernel's count; none once it has ended.
+    fn waits(thread: &Path) -> Option<u64> {
+        let status = std::fs::read_to_string(thread.join("status")).ok()?;
+        let count = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+        count?.trim().parse().ok()
+    }
 
     #[test]
     fn a_table_for_which_there_is_too_little_memory_is_made_alone() {
@@ -76,17 +85,26 @@ mod tests {
         let memory = WorkMemory::default();
         let small = (memory.take(1000), memory.take(1000));
         let is_begun = AtomicBool::new(false);
+        let (begun, waiter) = std::sync::mpsc::channel();
         std::thread::scope(|scope| {
             scope.spawn(|| {
+                let own = Path::new("/proc").join(read_link("/proc/thread-self").unwrap());
+                begun.send((own.clone(), waits(&own))).unwrap();
                 let _large = memory.take(usize::MAX);
                 is_begun.store(true, Ordering::SeqCst);
                 assert_eq!(*memory.lock(), WORK_MEMORY_MAX_BYTES);
             });
-            std::thread::sleep(Duration::from_millis(50));
-            assert!(!is_begun.load(Ordering::SeqCst));
+            let (waiter, mut before) = waiter.recv().unwrap();
+            let mut waits_on = || {
+                wait_until("it waits, or does not", || {
+                    is_begun.load(Ordering::SeqCst) || waits(&waiter) > before
+                });
+                before = waits(&waiter);
+                !is_begun.load(Ordering::SeqCst)
+            };
+            assert!(waits_on());
             drop(small.0);
-            std::thread::sleep(Duration::from_millis(50));
-            assert!(!is_begun.load(Ordering::SeqCst));
+            assert!(waits_on());
             drop(small.1);
         });
         assert!(is_begun.load(Ordering::SeqCst));

@@ -63,6 +63,13 @@ static u32 unwind_learn(struct unwind_state *s, u64 address)
 	return 0;
 }
 
+/* No function is probed. */
+static u32 unwind_probed_return(struct unwind_state *s)
+{
+	(void)s;
+	return 0;
+}
+
 static const struct interpreter *unwind_interpreter(u32 number)
 {
 	return number && number <= interpreters_count ? &interpreters[number - 1] : NULL;

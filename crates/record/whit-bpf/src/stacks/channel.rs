@@ -9,8 +9,8 @@ use whit_sys::bpf::SharedWords;
 
 use super::{FRAMES_MAX, StopReason};
 
-/// Places of stacks: `ANNOUNCED_STACKS` of `bpf/stacks.bpf.c`.
-pub const PLACES: usize = 16384;
+/// Places of stacks and objects: `USER_PLACES`, `KERNEL_PLACES` and `OBJECT_PLACES` of `bpf/stacks.bpf.c`.
+pub const PLACES: usize = 16384 + 4096 + 4096;
 /// Smallest and largest channel. The largest record takes `FRAMES_MAX` and one words.
 const WORDS_MIN: usize = 1024;
 const WORDS_MAX: usize = 1 << 24;
@@ -30,14 +30,23 @@ const STACK: u64 = 1;
 const SWITCH: u64 = 2;
 const LOST: u64 = 3;
 const CAME: u64 = 4;
-/// Words of each record except stacks and losses; a switch with a next thread has one more, and one at a futex too.
+const OBJECT: u64 = 5;
+const ACCOUNT: u64 = 6;
+const READY: u64 = 7;
+/// Words of each record except stacks and losses; a switch with a next thread has one more, and one with an object too.
 const TIMED_WORDS: u64 = 3;
 const LOST_WORDS: u64 = 4;
+const ACCOUNT_WORDS: u64 = 6;
 /// Flags of a switch.
 const IS_PREEMPTION: u64 = 1;
 const IS_WITHIN_KERNEL: u64 = 2;
 const HAS_NEXT: u64 = 4;
 const HAS_FUTEX: u64 = 8;
+const HAS_OBJECT: u64 = 16;
+const IS_THROTTLED: u64 = 32;
+/// Parts of an account.
+const HAS_IRQ: u64 = 1;
+const HAS_STOLEN: u64 = 2;
 
 /// Words of a channel for so many bytes of records: a power of two.
 pub(super) fn words_for(bytes: usize) -> usize {
@@ -69,6 +78,15 @@ pub struct Thread {
     pub tid: u32,
 }
 
+/// The object of a wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SwitchObject {
+    /// The address of a futex.
+    Futex(u64),
+    /// The latest object record with this number has its description.
+    Described(DictionarySlot),
+}
+
 /// A context switch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Switch {
@@ -80,16 +98,31 @@ pub struct Switch {
     pub next: Option<Thread>,
     /// The thread that goes could have gone on.
     pub is_preemption: bool,
+    /// And its cgroup has used its quota of CPU time up.
+    pub is_throttled: bool,
     /// And was taken off while it was in the kernel, whatever its state.
     pub is_within_kernel: bool,
     /// `TASK_*` of the thread; 0 is runnable.
     pub state: u16,
-    /// The address of the futex that the thread waits at.
-    pub futex: Option<u64>,
+    /// The object of the wait, where the program notes it.
+    pub object: Option<SwitchObject>,
     /// Its stack in user mode,
     pub user_stack: Option<DictionarySlot>,
     /// Its stack in kernel mode, if kernel stacks are recorded.
     pub kernel_stack: Option<DictionarySlot>,
+}
+
+/// The time that a CPU spent besides a thread since the account before; in nanoseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Account {
+    /// When, by `CLOCK_MONOTONIC`.
+    pub time_ns: u64,
+    /// The thread that ran, which may be the idle thread; zeros for one that is not recorded.
+    pub thread: Thread,
+    /// Time in handlers of interrupts, and in softirqs without these; absent where it is not recorded.
+    pub interrupts_ns: Option<(u64, u64)>,
+    /// Time that the hypervisor stole; absent where the kernel has no clock of it.
+    pub stolen_ns: Option<u64>,
 }
 
 /// One record.
@@ -104,6 +137,13 @@ pub enum Record<'a> {
         /// Addresses, innermost first.
         frames: &'a [u64],
     },
+    /// From here on this is the object of a place, which it takes from another object.
+    Object {
+        /// The place that switches name from here on.
+        place: DictionarySlot,
+        /// Its description: `bpf/wait_object.h`.
+        words: &'a [u64],
+    },
     /// A thread goes, and perhaps another one comes.
     Switch(Switch),
     /// A thread comes, and no record describes the one before. The record may be late: only as the
@@ -114,6 +154,17 @@ pub enum Record<'a> {
         /// The thread that comes.
         thread: Thread,
     },
+    /// A thread comes from an epoll call.
+    Ready {
+        /// When, by `CLOCK_MONOTONIC`, in nanoseconds.
+        time_ns: u64,
+        /// The thread that comes.
+        thread: Thread,
+        /// The latest object record with this number describes the file that was ready first.
+        place: DictionarySlot,
+    },
+    /// The time that a CPU spent besides a thread.
+    Account(Account),
     /// Switches that did not fit.
     Lost(Loss),
 }
@@ -198,28 +249,32 @@ impl Channel {
         let ring = self.words.words(self.ring.clone());
         let what = word(ring, self.at);
         match what & 0xff {
-            STACK => {
+            kind @ (STACK | OBJECT) => {
                 let count = what >> 16 & 0xffff;
                 let (count, reason) = (count.min(FRAMES_MAX as u64), (what >> 8) as u8);
                 self.frames.clear();
                 self.frames.extend((1..=count).map(|frame| word(ring, self.at + frame)));
                 self.at += 1 + count;
-                let reason = StopReason::from_number(reason).unwrap_or(StopReason::BadTable);
                 let place = DictionarySlot((what >> 32) as u16 % PLACES as u16);
+                if kind == OBJECT {
+                    return Some(Record::Object { place, words: &self.frames });
+                }
+                let reason = StopReason::from_number(reason).unwrap_or(StopReason::BadTable);
                 Some(Record::Stack { place, reason, frames: &self.frames })
             }
-            kind @ (SWITCH | LOST | CAME) => {
-                let words = [0, 1, 2, 3, 4].map(|at| word(ring, self.at + at));
-                let [_, time, last, more, _] = words;
+            kind @ (SWITCH | LOST | CAME | ACCOUNT | READY) => {
+                let words = [0, 1, 2, 3, 4, 5].map(|at| word(ring, self.at + at));
+                let [_, time, last, more, ..] = words;
                 if time > time_ns {
                     return None;
                 }
                 self.at += match kind {
                     LOST => LOST_WORDS,
+                    ACCOUNT => ACCOUNT_WORDS,
                     _ => {
                         TIMED_WORDS
                             + u64::from(has(what, HAS_NEXT))
-                            + u64::from(has(what, HAS_FUTEX))
+                            + u64::from(has(what, HAS_FUTEX | HAS_OBJECT))
                     }
                 };
                 Some(match kind {
@@ -227,6 +282,12 @@ impl Channel {
                     CAME => {
                         let thread = Thread { pid: last as u32, tid: (what >> 32) as u32 };
                         Record::SwitchIn { time_ns: time, thread }
+                    }
+                    ACCOUNT => Record::Account(account(words)),
+                    READY => {
+                        let thread = Thread { pid: last as u32, tid: (what >> 32) as u32 };
+                        let place = DictionarySlot::new(last >> 32).unwrap_or(DictionarySlot(0));
+                        Record::Ready { time_ns: time, thread, place }
                     }
                     _ => Record::Switch(switch(words)),
                 })
@@ -264,21 +325,35 @@ fn word(ring: &[AtomicU64], number: u64) -> u64 {
     ring.get(index).map_or(0, |word| word.load(Ordering::Relaxed))
 }
 
-/// Whether a record is a switch with a flag.
-fn has(what: u64, flag: u64) -> bool {
-    what & 0xff == SWITCH && what >> 8 & flag != 0
+/// Whether a record is a switch with one of some flags.
+fn has(what: u64, flags: u64) -> bool {
+    what & 0xff == SWITCH && what >> 8 & flags != 0
 }
 
-fn switch([what, time_ns, owner, more, last]: [u64; 5]) -> Switch {
+fn account([what, time_ns, pid, irq, softirq, stolen]: [u64; 6]) -> Account {
+    let has = |part: u64| what >> 8 & part != 0;
+    Account {
+        time_ns,
+        thread: Thread { pid: pid as u32, tid: (what >> 32) as u32 },
+        interrupts_ns: has(HAS_IRQ).then_some((irq, softirq)),
+        stolen_ns: has(HAS_STOLEN).then_some(stolen),
+    }
+}
+
+fn switch([what, time_ns, owner, more, last, _]: [u64; 6]) -> Switch {
     let thread = |pid: u64, tid: u64| Thread { pid: pid as u32, tid: tid as u32 };
+    let named = if has(what, HAS_NEXT) { last } else { more };
+    let futex = has(what, HAS_FUTEX).then_some(SwitchObject::Futex(named));
+    let described = || DictionarySlot::new(named).filter(|_| has(what, HAS_OBJECT));
     Switch {
         time_ns,
         thread: thread(owner, what >> 32),
         next: has(what, HAS_NEXT).then(|| thread(more, more >> 32)),
         is_preemption: what >> 8 & IS_PREEMPTION != 0,
+        is_throttled: what >> 8 & IS_THROTTLED != 0,
         is_within_kernel: what >> 8 & IS_WITHIN_KERNEL != 0,
         state: (what >> 16) as u16,
-        futex: has(what, HAS_FUTEX).then_some(if has(what, HAS_NEXT) { last } else { more }),
+        object: futex.or_else(|| described().map(SwitchObject::Described)),
         user_stack: DictionarySlot::new(owner >> 32),
         kernel_stack: DictionarySlot::new(owner >> 48),
     }

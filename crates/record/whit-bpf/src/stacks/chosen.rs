@@ -9,18 +9,31 @@ pub(super) const CGROUPS_MAX: u32 = 1 << 16;
 pub const NAMES_MAX: u32 = 1024;
 /// Bytes of a thread's name, with its end.
 pub const NAME_BYTES: usize = 16;
+/// Distinguishes numbers of cgroups of version 1 in samples: both hierarchies count from 1 on.
+pub const OF_VERSION_1: u64 = 1 << 62;
 /// The hierarchy of version 2, for programs.
 const VERSION_2: u32 = u32::MAX;
 /// The kernel's enumeration of controllers.
 const CONTROLLERS: &str = "cgroup_subsys_id";
 
-/// The hierarchy that chosen cgroups are in.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// Which of the trees of cgroups, which each have every thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum CgroupHierarchy {
     /// That of version 2.
+    #[default]
     V2,
     /// One of version 1, by the number of one of its controllers ([`cgroup_subsystem`]).
     V1(u32),
+}
+
+impl CgroupHierarchy {
+    /// As the settings of programs have it.
+    pub(super) fn subsystem(self) -> u32 {
+        match self {
+            CgroupHierarchy::V1(number) => number,
+            CgroupHierarchy::V2 => VERSION_2,
+        }
+    }
 }
 
 /// How threads are chosen. With both, a thread has to pass both.
@@ -40,10 +53,7 @@ impl ChosenBy {
 
     /// As `settings.cgroup_subsystem` has it.
     pub(super) fn subsystem(self) -> u32 {
-        match self.cgroups {
-            Some(CgroupHierarchy::V1(number)) => number,
-            Some(CgroupHierarchy::V2) | None => VERSION_2,
-        }
+        self.cgroups.map_or(VERSION_2, CgroupHierarchy::subsystem)
     }
 }
 

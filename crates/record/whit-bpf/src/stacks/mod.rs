@@ -31,7 +31,9 @@ use crate::error::BpfError;
 use crate::run_timer::RunTimer;
 pub use blocked::{BLOCKED_THREADS_MAX, Blocked, BlockedThread, BlockedThreads};
 use channel::Channels;
-pub use chosen::{CgroupHierarchy, ChosenBy, NAME_BYTES, NAMES_MAX, cgroup_subsystem};
+pub use chosen::{
+    CgroupHierarchy, ChosenBy, NAME_BYTES, NAMES_MAX, OF_VERSION_1, cgroup_subsystem,
+};
 pub use functions::{Announcement, Functions, MetFunction, identity};
 pub use interpreters::{
     INTERPRETERS_MAX, Interpreter, InterpreterNumber, PythonIdentity, PythonLayout, PythonRunEnd,
@@ -209,6 +211,9 @@ pub struct StackOptions {
     pub pid_namespace: Option<u32>,
     /// In place of processes: threads that are chosen by cgroup or name, as long as they are.
     pub chosen: ChosenBy,
+    /// A hierarchy of version 1 with the cgroups of threads that are in the root of version 2: samples have these numbers
+    /// with the bit [`OF_VERSION_1`]. Those of version 2 are the kernel's own.
+    pub sampled_cgroups: CgroupHierarchy,
     /// Stacks in kernel mode are recorded, too.
     pub kernel_stacks: bool,
     /// With stacks of user mode.
@@ -244,6 +249,8 @@ pub struct Stacks {
     processes: HashMap<u32, Run>,
     /// How often processes were changed.
     changes: u64,
+    /// CPUs that the machine may have.
+    cpus: usize,
     /// Makes the kernel time the programs.
     timer: Option<RunTimer>,
 }
@@ -292,6 +299,7 @@ impl Stacks {
             runs: Runs::new(MAPPINGS_MAX),
             processes: HashMap::new(),
             changes: 0,
+            cpus: options.cpus.max(1),
             timer: None,
         })
     }
@@ -409,6 +417,15 @@ impl Stacks {
     pub fn set_stack_divisor(&self, divisor: u32) -> Result<(), BpfError> {
         let frames = FRAMES_MAX.div_ceil(divisor.max(1) as usize);
         self.program.set_frames_max(if divisor > 1 { frames as u64 } else { 0 })
+    }
+
+    /// Records the accounts of CPUs at this moment ([`channel::Account`]): `begins` where recording begins, and again before
+    /// it ends, since no switch may follow. A CPU that is offline has none.
+    pub fn settle_accounts(&self, begins: bool) {
+        for cpu in 0..self.cpus as u32 {
+            // Without, the account of its last run is missing.
+            let _ = self.program.settle_account(cpu, begins);
+        }
     }
 
     /// Records no switches and no wake-ups any more.

@@ -4,6 +4,8 @@ use std::fmt;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
+use libbpf_rs::btf::Btf;
+use libbpf_rs::btf::types::Typedef;
 use libbpf_rs::libbpf_sys::bpf_map_create_opts;
 use libbpf_rs::{
     Link, Map, MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject,
@@ -40,6 +42,23 @@ const NAME_FILE: &str = "name_file";
 /// The programs that sample waits: where one begins, and where it has ended.
 const OFF_CPU_BEGAN: &str = "off_cpu_began";
 const OFF_CPU_ENDED: &str = "off_cpu_ended";
+/// The program that the loader runs to read an account of a CPU out.
+const SETTLE_ACCOUNT: &str = "settle_account";
+/// Tracepoints of interrupts, without `_entry` and `_exit`, and the programs there that take their time. Every kernel that
+/// the others need has the first [`INTERRUPTS_MIN`]; those of CPUs differ from machine to machine.
+const INTERRUPTS: [(&str, [&str; 2]); 7] = [
+    ("irq_handler", ["irq_handler_begins", "irq_handler_ends"]),
+    ("softirq", ["softirq_begins", "softirq_ends"]),
+    ("local_timer", ["local_timer_begins", "local_timer_ends"]),
+    ("reschedule", ["reschedule_begins", "reschedule_ends"]),
+    ("call_function", ["call_function_begins", "call_function_ends"]),
+    ("call_function_single", ["call_function_single_begins", "call_function_single_ends"]),
+    ("irq_work", ["irq_work_begins", "irq_work_ends"]),
+];
+/// Without these, no time of interrupts is recorded.
+const INTERRUPTS_MIN: usize = 2;
+/// `BPF_F_TEST_RUN_ON_CPU`.
+const RUN_ON_CPU: u32 = 1;
 /// Error while this process's memory changes: `EBUSY`.
 const BUSY: i32 = 16;
 /// Error where no file is mapped or known: `ENOENT`.
@@ -59,6 +78,9 @@ pub(super) struct Program {
     off_cpu: Vec<Link>,
     traces: Vec<OwnedFd>,
     followers: Vec<Link>,
+    interrupts: Vec<Link>,
+    /// Programs that take the time of interrupts.
+    interrupt_programs: Vec<&'static str>,
     /// The programs find mappings without an announcement.
     pub(super) finds_mappings: bool,
     object: Object,
@@ -90,10 +112,14 @@ impl Program {
         messages::listen();
         let bytes = OBJECT.unpacked();
         let finds_mappings = needs::finds_mappings();
+        let interrupt_programs = match options.channel_bytes {
+            0 => Vec::new(),
+            _ => interrupt_programs(),
+        };
         let load = || {
             let mut open = ObjectBuilder::default().open_memory(&bytes)?;
-            dimension(&mut open, options, finds_mappings)?;
-            leave_out(&mut open, options, finds_mappings);
+            dimension(&mut open, options, finds_mappings, !interrupt_programs.is_empty())?;
+            leave_out(&mut open, options, finds_mappings, &interrupt_programs);
             let _in_force = privilege::raise(&NEEDED);
             open.load()
         };
@@ -104,6 +130,8 @@ impl Program {
             off_cpu: Vec::new(),
             traces: Vec::new(),
             followers: Vec::new(),
+            interrupts: Vec::new(),
+            interrupt_programs,
             finds_mappings,
             object,
         })
@@ -128,6 +156,10 @@ impl Program {
     }
 
     pub(super) fn attach_switches(&mut self) -> Result<(), BpfError> {
+        for number in 0..self.interrupt_programs.len() {
+            let link = self.attach(self.interrupt_programs[number])?;
+            self.interrupts.push(link);
+        }
         let link = self.attach("switched")?;
         self.switches = Some(link);
         Ok(())
@@ -176,13 +208,30 @@ impl Program {
         messages::listen();
         let _in_force = privilege::raise(&NEEDED);
         let link = self.program(name)?.attach();
-        link.map_err(refused("have a BPF program called at switches, wake-ups, forks and execs"))
+        link.map_err(refused(
+            "have a BPF program called at switches, interrupts, wake-ups, forks and execs",
+        ))
     }
 
     pub(super) fn detach_switches(&mut self) {
         let _in_force = privilege::raise(&NEEDED);
         self.switches = None;
+        self.interrupts.clear();
         self.wakes = None;
+    }
+
+    /// Records the account of a CPU at this moment. When recording begins, accounts begin there.
+    pub(super) fn settle_account(&self, cpu: u32, begins: bool) -> Result<(), BpfError> {
+        let mut arguments = u64::from(begins).to_ne_bytes();
+        let input = ProgramInput {
+            context_in: Some(&mut arguments),
+            cpu,
+            flags: RUN_ON_CPU,
+            ..ProgramInput::default()
+        };
+        let program = self.program(SETTLE_ACCOUNT)?;
+        let _in_force = privilege::raise(&NEEDED);
+        program.test_run(input).map(drop).map_err(refused("read the account of a CPU out"))
     }
 
     pub(super) fn detach_off_cpu(&mut self) {
@@ -193,6 +242,7 @@ impl Program {
     pub(super) fn detach(&mut self) {
         let _in_force = privilege::raise(&NEEDED);
         self.switches = None;
+        self.interrupts.clear();
         self.wakes = None;
         self.off_cpu.clear();
         self.traces.clear();
@@ -479,14 +529,35 @@ impl Program {
     }
 }
 
+/// The programs of interrupts whose tracepoints the kernel has.
+fn interrupt_programs() -> Vec<&'static str> {
+    let Ok(types) = Btf::from_vmlinux() else { return Vec::new() };
+    let has = |(tracepoint, _): &(&str, [&str; 2])| {
+        let name = format!("btf_trace_{tracepoint}_entry");
+        types.type_by_name::<Typedef<'_>>(name.as_str()).is_some()
+    };
+    if !INTERRUPTS[..INTERRUPTS_MIN].iter().all(has) {
+        return Vec::new();
+    }
+    INTERRUPTS.into_iter().filter(has).flat_map(|(_, programs)| programs).collect()
+}
+
 /// Programs that are not needed: the verifier takes its time for each.
-fn leave_out(object: &mut OpenObject, options: &StackOptions, finds_mappings: bool) {
+fn leave_out(
+    object: &mut OpenObject,
+    options: &StackOptions,
+    finds_mappings: bool,
+    interrupt_programs: &[&str],
+) {
     for mut program in object.progs_mut() {
+        let is_of_interrupts =
+            |name| INTERRUPTS.iter().any(|(_, programs)| programs.contains(&name));
         let is_needed = match program.name().to_str() {
+            Some(name) if is_of_interrupts(name) => interrupt_programs.contains(&name),
             Some("traced") => options.traces,
             Some("probed") => options.probes,
             Some("woken") => options.wakes,
-            Some("switched" | "switched_in") => options.channel_bytes > 0,
+            Some("switched" | "switched_in" | SETTLE_ACCOUNT) => options.channel_bytes > 0,
             Some(OFF_CPU_BEGAN | OFF_CPU_ENDED) => options.off_cpu_period_ns > 0,
             Some(NAME_FILE) => finds_mappings,
             _ => true,
@@ -502,6 +573,7 @@ fn dimension(
     object: &mut OpenObject,
     options: &StackOptions,
     finds_mappings: bool,
+    takes_interrupts: bool,
 ) -> Result<(), libbpf_rs::Error> {
     let ring_words = channel::words_for(options.channel_bytes);
     for mut map in object.maps_mut() {
@@ -511,7 +583,7 @@ fn dimension(
                 map.set_max_entries(options.cpus.max(1) as u32)?;
                 map.set_value_size(channel::value_bytes(ring_words) as u32)?;
             }
-            "output" | "wakeup_events" | "switch_memories" => {
+            "output" | "wakeup_events" | "switch_memories" | "cpu_accounts" => {
                 map.set_max_entries(options.cpus.max(1) as u32)?
             }
             "mappings" => map.set_max_entries(MAPPINGS_MAX)?,
@@ -539,8 +611,15 @@ fn dimension(
                 if let Some(value) = map.initial_value_mut() {
                     value.iter_mut().zip(settings).for_each(|(to, byte)| *to = byte);
                     let namespace = options.pid_namespace.unwrap_or(0);
-                    // The period is aligned to eight bytes.
-                    let words = [ring_words as u32 - 1, namespace, options.chosen.subsystem(), 0];
+                    // The last one is unused: the period is aligned to eight bytes.
+                    let words = [
+                        ring_words as u32 - 1,
+                        namespace,
+                        options.chosen.subsystem(),
+                        u32::from(takes_interrupts),
+                        options.sampled_cgroups.subsystem(),
+                        0,
+                    ];
                     let bytes = words.iter().flat_map(|word| word.to_ne_bytes());
                     // The programs divide by the period. It is 0 where the user wants no samples of waits.
                     let period = options.off_cpu_period_ns.max(1).to_ne_bytes();

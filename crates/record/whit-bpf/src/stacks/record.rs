@@ -12,6 +12,7 @@ const STACK_HEAD_BYTES: usize = 16;
 
 /// Flag of a wake-up: the waker's name stands behind it.
 const HAS_NAME: u8 = 1;
+const HAS_SOCKET: u8 = 2;
 
 /// The hash by which records name a stack.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -61,6 +62,8 @@ pub struct SampleRecord {
     pub kernel_stack: Option<StackHash>,
     /// perf's id of the event that it is of; 0 where the kernel did not show it.
     pub event_id: u64,
+    /// The thread's cgroup of version 1, where it is in the root of version 2.
+    pub cgroup: Option<u64>,
     /// Nanoseconds since the thread came, if no record says so. 0: a record does, or switches are not
     /// recorded.
     pub unseen_for_ns: u32,
@@ -75,6 +78,8 @@ pub struct TraceRecord {
     pub user_stack: Option<StackHash>,
     /// Its stack in kernel mode, if kernel stacks are recorded.
     pub kernel_stack: Option<StackHash>,
+    /// As in a sample.
+    pub cgroup: Option<u64>,
 }
 
 /// A wake-up.
@@ -94,8 +99,14 @@ pub struct WakeRecord {
     pub user_stack: Option<StackHash>,
     /// Its stack in kernel mode, if kernel stacks are recorded.
     pub kernel_stack: Option<StackHash>,
+    /// Where it is a softirq within a call of a thread for a socket of the internet: this socket, as words.
+    pub socket: Option<[u64; SOCKET_WORDS]>,
 }
 
+/// Words that describe a socket of the internet: `bpf/wait_object.h`.
+pub const SOCKET_WORDS: usize = 7;
+/// Where a wake-up has these.
+const WAKE_SOCKET_AT: usize = 64;
 /// Bytes of a thread's name.
 pub const COMM_BYTES: usize = 16;
 
@@ -108,6 +119,7 @@ impl<'a> OutputRecord<'a> {
         let word = |at: usize| Some(u64::from_ne_bytes(*raw.get(at..)?.first_chunk()?));
         let half = |at: usize| Some(u32::from_ne_bytes(*raw.get(at..)?.first_chunk()?));
         let stack = |at: usize| Some(word(at)?).map(|hash| (hash != 0).then_some(StackHash(hash)));
+        let cgroup = |at: usize| word(at).filter(|id| *id != 0);
         Some(match kind {
             STACK => {
                 let count = usize::from(short);
@@ -122,15 +134,22 @@ impl<'a> OutputRecord<'a> {
                 user_stack: stack(16)?,
                 kernel_stack: stack(24)?,
                 event_id: word(32)?,
+                cgroup: cgroup(40),
                 unseen_for_ns: half(4)?,
             }),
             TRACE => OutputRecord::Trace(TraceRecord {
                 tracepoint: half(4)?,
                 user_stack: stack(8)?,
                 kernel_stack: stack(16)?,
+                cgroup: cgroup(24),
             }),
             WAKE => {
                 let comm = |at: usize| Some(*raw.get(at..)?.first_chunk()?);
+                let words = |at: usize| {
+                    let words: &[_; SOCKET_WORDS] =
+                        raw.get(at..)?.as_chunks::<8>().0.first_chunk()?;
+                    Some(words.map(u64::from_ne_bytes))
+                };
                 OutputRecord::Wake(WakeRecord {
                     wakee_tid: half(4)? as i32,
                     prio: short as i16,
@@ -139,6 +158,10 @@ impl<'a> OutputRecord<'a> {
                     waker_comm: if first & HAS_NAME != 0 { Some(comm(44)?) } else { None },
                     user_stack: stack(8)?,
                     kernel_stack: stack(16)?,
+                    socket: match first & HAS_SOCKET {
+                        0 => None,
+                        _ => Some(words(WAKE_SOCKET_AT)?),
+                    },
                 })
             }
             _ => return None,
@@ -169,14 +192,25 @@ mod tests {
             user_stack: None,
             kernel_stack: Some(StackHash(7)),
             event_id: 88,
+            cgroup: None,
             unseen_for_ns: 261,
         };
+        assert_eq!(OutputRecord::parse(&sample), Some(OutputRecord::Sample(wanted)));
+        sample.extend([0; 4]);
+        assert_eq!(OutputRecord::parse(&sample), Some(OutputRecord::Sample(wanted)));
+        sample.truncate(40);
+        sample.extend(0x1_0000_0009u64.to_ne_bytes());
+        let wanted = SampleRecord { cgroup: Some(0x1_0000_0009), ..wanted };
         assert_eq!(OutputRecord::parse(&sample), Some(OutputRecord::Sample(wanted)));
 
         let mut trace = vec![4, 0, 0, 0, 0x77, 1, 0, 0];
         [6u64, 0].iter().for_each(|word| trace.extend(word.to_ne_bytes()));
         let user_stack = Some(StackHash(6));
-        let wanted = TraceRecord { tracepoint: 0x177, user_stack, kernel_stack: None };
+        let wanted =
+            TraceRecord { tracepoint: 0x177, user_stack, kernel_stack: None, cgroup: None };
+        assert_eq!(OutputRecord::parse(&trace), Some(OutputRecord::Trace(wanted)));
+        trace.extend(12u64.to_ne_bytes());
+        let wanted = TraceRecord { cgroup: Some(12), ..wanted };
         assert_eq!(OutputRecord::parse(&trace), Some(OutputRecord::Trace(wanted)));
 
         let mut wake = vec![5, 1, 120, 0, 0x77, 1, 0, 0];
@@ -190,9 +224,18 @@ mod tests {
             waker_comm: Some(*b"ksoftirqd/0\0\0\0\0\0"),
             user_stack: Some(StackHash(6)),
             kernel_stack: Some(StackHash(7)),
+            socket: None,
         };
         assert_eq!(OutputRecord::parse(&wake), Some(OutputRecord::Wake(wanted)));
         assert_eq!(OutputRecord::parse(&wake[..59]), None);
+
+        wake[1] = 2;
+        wake.resize(WAKE_SOCKET_AT, 0);
+        let words = [5u64, 1, 2, 3, 4, 5, 6];
+        words.iter().for_each(|word| wake.extend(word.to_ne_bytes()));
+        let wanted = WakeRecord { waker_comm: None, socket: Some(words), ..wanted };
+        assert_eq!(OutputRecord::parse(&wake), Some(OutputRecord::Wake(wanted)));
+        assert_eq!(OutputRecord::parse(&wake[..wake.len() - 1]), None);
     }
 
     proptest! {

@@ -11,6 +11,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use whit_bpf::pmi::{HANDLERS_MAX, Handler, PmiMeter, Reading};
+use whit_testing::wait::is_within;
 
 use crate::support::counting::cpu_list;
 use crate::support::{Skip, check, probe};
@@ -19,7 +20,7 @@ use crate::support::{Skip, check, probe};
 const MINE: u64 = 0x1111_0000;
 const OTHER: u64 = 0x2222_0000;
 /// Longest wait for an interrupt.
-const PATIENCE_MS: u32 = 5_000;
+const PATIENCE: Duration = Duration::from_secs(5);
 
 fn meter() -> Result<PmiMeter, Skip> {
     probe::bpf_interrupts()?;
@@ -116,14 +117,12 @@ fn real_interrupts_are_counted() {
         let asked = fs::OpenOptions::new().write(true).open(TRIGGER);
         let asked = asked.and_then(|mut file| std::io::Write::write_all(&mut file, b"l"));
         asked.map_err(|error| Skip(format!("no NMI can be asked for: {TRIGGER}: {error}")))?;
-        for _ in 0..PATIENCE_MS {
-            let sum = meter.read().unwrap().sum(None);
-            if sum.calls > before {
-                assert!(sum.longest_ns > 0 && sum.longest_ns <= sum.time_ns, "{sum:?}");
-                return Ok(());
-            }
-            std::thread::sleep(Duration::from_millis(1));
+        let sum = || meter.read().unwrap().sum(None);
+        if !is_within(PATIENCE, || sum().calls > before) {
+            return Err(Skip("the kernel showed the stacks without an NMI".into()));
         }
-        Err(Skip("the kernel showed the stacks without an NMI".into()))
+        let sum = sum();
+        assert!(sum.longest_ns > 0 && sum.longest_ns <= sum.time_ns, "{sum:?}");
+        Ok(())
     });
 }

@@ -4,6 +4,7 @@
 use super::*;
 use crate::options::ExtraFields;
 use whit_engine_api::event_plan::{BeginPlan, ChainPlan, CountPlan, FieldPlan, TrackingPlan};
+use whit_events::{CallGraph as OwnCallGraph, ResolvedEvent};
 use whit_perfdata::attr::pmu_type;
 use whit_types::CpuId;
 
@@ -19,6 +20,11 @@ const TRACKING: AttrFlags = AttrFlags(
 
 fn event(config: u64) -> EventSpec {
     EventSpec::new("event", pmu_type::SOFTWARE, config)
+}
+
+fn with_event(mut spec: EventSpec, change: impl FnOnce(&mut ResolvedEvent)) -> EventSpec {
+    change(&mut spec.event);
+    spec
 }
 
 fn plan(events: Vec<EventSpec>) -> EventPlan {
@@ -77,7 +83,7 @@ fn configured_by(
         Planned { plan, engine },
         &plan.specs,
         plan.inherit,
-        (by_user.unwrap_or(Rate::FrequencyHz(4000)), by_user.is_some()),
+        (by_user.unwrap_or(Sampling::FrequencyHz(4000)), by_user.is_some()),
         &KernelFeatures::ALL,
         Some(Arch::X86_64),
         listener,
@@ -118,7 +124,7 @@ fn members_of_a_group_follow_their_leader() {
     assert!(all[0].has(AttrFlags::ENABLE_ON_EXEC | AttrFlags::DISABLED | AttrFlags::FREQ));
     assert!(!all[1].has(AttrFlags::ENABLE_ON_EXEC) && !all[1].has(AttrFlags::DISABLED));
     assert_eq!(all[1].sample_period_or_freq, 4000);
-    let leader = EventSpec { reads_group: true, ..member(0) };
+    let leader = with_event(member(0), |event| event.sample_read = true);
     let all = attrs(&plan(vec![leader, member(2)]));
     for attr in &all {
         assert!(attr.sample_type.contains(SampleType::READ));
@@ -157,7 +163,7 @@ fn outside_the_recorded_cpus_there_are_no_switches_and_small_rings() {
         ..plan(vec![event(0)])
     };
     let mut all = configured(&plan);
-    all.iter_mut().for_each(|event| set_watermark(&mut event.attr, 1 << 20));
+    all.iter_mut().for_each(|event| set_wakeup(&mut event.attr, 1 << 20, Choices::default()));
     let [event, side_band] = &all[..] else { panic!("{all:?}") };
     assert!(!event.is_sideband() && side_band.is_sideband());
     let outside = side_band.attr_of_sideband_ring();
@@ -197,12 +203,8 @@ fn dwarf_takes_registers_stack_and_data_mappings() {
 
 #[test]
 fn rates_tracepoints_and_the_fields_that_options_add() {
-    let tracepoint = EventSpec {
-        tracepoint: Some("sched:sched_switch".into()),
-        pmu_type: pmu_type::TRACEPOINT,
-        default_period: Some(1),
-        ..event(314)
-    };
+    let tracepoint = EventSpec::new("sched:sched_switch", pmu_type::TRACEPOINT, 314);
+    let tracepoint = with_event(tracepoint, |event| event.default_period = Some(1));
     let all = attrs(&plan(vec![tracepoint, event(0)]));
     assert_eq!((all[0].sample_period_or_freq, all[0].has(AttrFlags::FREQ)), (1, false));
     let fields = SampleType::RAW | SampleType::CPU | SampleType::PERIOD;
@@ -210,7 +212,7 @@ fn rates_tracepoints_and_the_fields_that_options_add() {
     assert!(all[1].sample_type.contains(SampleType::CPU | SampleType::IDENTIFIER));
     let counted = EventPlan {
         rate: RatePlan {
-            by_user: Some(Rate::Period(1_000_000)),
+            by_user: Some(Sampling::Period(1_000_000)),
             is_strict: false,
             keeps_periods: false,
         },
@@ -224,6 +226,37 @@ fn rates_tracepoints_and_the_fields_that_options_add() {
     assert!(attr.has(AttrFlags::USE_CLOCKID));
 }
 
+/// Each term and modifier of an event reaches the kernel.
+#[test]
+fn terms_and_modifiers_of_events_are_in_their_attributes() {
+    let of_text = |text: &str| {
+        let mut tracepoints = whit_events::TracefsIds::new("/nonexistent");
+        let list = whit_events::parse(text).unwrap();
+        let groups = whit_events::resolve(&list, &Default::default(), &mut tracepoints).unwrap();
+        let plan = EventPlan {
+            chains: ChainPlan { max_frames: Some(9), ..chains(CallGraph::FramePointer) },
+            ..plan(crate::event::from_groups(groups).unwrap())
+        };
+        attrs(&plan).swap_remove(0)
+    };
+    let attr = of_text("cycles/period=1000,call-graph=dwarf,stack-size=4096/upp");
+    assert_eq!((attr.sample_period_or_freq, attr.has(AttrFlags::FREQ)), (1000, false));
+    assert_eq!((attr.sample_stack_user_bytes, attr.precise_ip()), (4096, 2));
+    assert!(attr.sample_type.contains(SampleType::CALLCHAIN | SampleType::STACK_USER));
+    assert!(attr.has(AttrFlags::EXCLUDE_KERNEL) && !attr.has(AttrFlags::EXCLUDE_USER));
+    let attr = of_text("cycles/freq=7,max-stack=5,no-inherit,overwrite,branch_type=any/I");
+    assert_eq!((attr.sample_period_or_freq, attr.has(AttrFlags::FREQ)), (7, true));
+    assert_eq!((attr.sample_max_stack, attr.branch_sample_type), (5, BranchFilter::ANY.0));
+    assert!(attr.has(AttrFlags::EXCLUDE_IDLE | AttrFlags::WRITE_BACKWARD));
+    assert!(!attr.has(AttrFlags::INHERIT));
+    let attr = of_text("cycles/call-graph=no/De");
+    assert!(!attr.sample_type.contains(SampleType::CALLCHAIN));
+    assert!(attr.has(AttrFlags::PINNED | AttrFlags::EXCLUSIVE));
+    let attr = of_text("mem:0x1000/8:rw");
+    assert_eq!((attr.config1, attr.config2, attr.bp_type), (0x1000, 8, 3));
+    assert_eq!((attr.sample_period_or_freq, attr.sample_max_stack), (1, 9));
+}
+
 #[test]
 fn frequencies_are_held_against_the_kernels_limit() {
     let dir = tempfile::tempdir().unwrap();
@@ -233,21 +266,21 @@ fn frequencies_are_held_against_the_kernels_limit() {
     let mut notices = Vec::new();
     let asked = |by_user, is_strict| RatePlan { by_user, is_strict, keeps_periods: false };
     let mut check = |plan: RatePlan| checked_rate(plan, &roots, &mut |n| notices.push(n));
-    assert_eq!(check(asked(None, false)).unwrap(), (Rate::FrequencyHz(1000), false));
-    let high = Some(Rate::FrequencyHz(5000));
-    assert_eq!(check(asked(high, false)).unwrap(), (Rate::FrequencyHz(1000), true));
+    assert_eq!(check(asked(None, false)).unwrap(), (Sampling::FrequencyHz(1000), false));
+    let high = Some(Sampling::FrequencyHz(5000));
+    assert_eq!(check(asked(high, false)).unwrap(), (Sampling::FrequencyHz(1000), true));
     assert!(matches!(
         check(asked(high, true)),
         Err(CaptureError::FrequencyTooHigh { asked_hz: 5000, limit_hz: 1000 })
     ));
-    let zero = Some(Rate::Period(0));
+    let zero = Some(Sampling::Period(0));
     assert!(matches!(check(asked(zero, false)), Err(CaptureError::ZeroRate(_))));
     assert_eq!(notices.len(), 2);
 }
 
 #[test]
 fn clocks_leave_idle_cpus_out_and_hardware_does_not() {
-    let cycles = EventSpec { pmu_type: pmu_type::HARDWARE, ..event(0) };
+    let cycles = EventSpec::new("cycles", pmu_type::HARDWARE, 0);
     let specs = vec![event(0), cycles];
     let without_idle = |spec: &EventSpec| EventSpec { exclude_idle: true, ..spec.clone() };
     let all = attrs(&plan(specs.iter().map(without_idle).collect()));
@@ -263,7 +296,7 @@ fn overwritten_samples_leave_the_side_band_alone() {
     assert!(first.has(AttrFlags::WRITE_BACKWARD) && second.has(AttrFlags::WRITE_BACKWARD));
     assert!(!first.has(AttrFlags::MMAP));
     assert!(!side_band.has(AttrFlags::WRITE_BACKWARD) && side_band.has(TRACKING));
-    let one = EventSpec { overwrite: Some(true), ..event(0) };
+    let one = with_event(event(0), |event| event.terms.overwrite = Some(true));
     let all = attrs(&plan(vec![one, event(2)]));
     let backward: Vec<_> = all.iter().map(|attr| attr.has(AttrFlags::WRITE_BACKWARD)).collect();
     assert_eq!(backward, [true, false, false]);
@@ -299,7 +332,7 @@ fn branch_records_are_those_of_perf() {
 fn call_chains_by_branch_records_give_way_and_that_is_said() {
     let mut notices = Vec::new();
     let mut configured = |plan: &EventPlan| {
-        let rate = (Rate::FrequencyHz(4000), false);
+        let rate = (Sampling::FrequencyHz(4000), false);
         let all = &KernelFeatures::ALL;
         configure(Planned { plan, engine: &Plain }, &plan.specs, true, rate, all, None, &mut |n| {
             notices.push(n)
@@ -315,8 +348,7 @@ fn call_chains_by_branch_records_give_way_and_that_is_said() {
         ..plan(vec![event(0)])
     };
     assert_eq!(configured(&both).branch_sample_type, BranchFilter::ANY.0);
-    let exclude = crate::event::Exclude { user: true, ..event(0).exclude };
-    let kernel = EventSpec { exclude, ..event(0) };
+    let kernel = with_event(event(0), |event| event.exclude.user = true);
     let attr = configured(&EventPlan { fields: FieldPlan::default(), specs: vec![kernel], ..both });
     assert!(!attr.sample_type.contains(SampleType::BRANCH_STACK));
     assert!(attr.sample_type.contains(SampleType::CALLCHAIN));
@@ -332,6 +364,7 @@ fn counts_fields_and_records_that_options_add() {
         physical_addresses: true,
         data_page_sizes: true,
         code_page_sizes: true,
+        data_sources: true,
         weights: true,
         transactions: true,
         identifier: true,
@@ -345,9 +378,11 @@ fn counts_fields_and_records_that_options_add() {
         | SampleType::PHYS_ADDR
         | SampleType::DATA_PAGE_SIZE
         | SampleType::CODE_PAGE_SIZE
+        | SampleType::DATA_SRC
         | SampleType::WEIGHT_STRUCT
         | SampleType::TRANSACTION;
     assert_eq!(attr.sample_type, base | extra);
+    assert!(!attr.has(AttrFlags::MMAP_DATA));
 
     let counted = EventPlan {
         counts: CountPlan { by_thread: true, ..CountPlan::default() },
@@ -376,8 +411,8 @@ fn counts_fields_and_records_that_options_add() {
 
 #[test]
 fn the_engine_changes_events_and_adds_its_own() {
-    let precise = |precision, config| EventSpec { precision, ..event(config) };
-    let mut plan = plan(vec![precise(Precision::Level(2), 0), precise(Precision::Max, 1)]);
+    let precise = |level, config| with_event(event(config), |event| event.precise_ip = level);
+    let mut plan = plan(vec![precise(PreciseIp::Level(2), 0), precise(PreciseIp::Max, 1)]);
     let levels = |events: &[ConfiguredEvent]| -> Vec<_> {
         events.iter().map(|event| event.attr.precise_ip()).collect()
     };
@@ -408,13 +443,8 @@ fn user_call_chains_are_deferred_with_frame_pointers_alone() {
     assert_eq!(flags(chains(CallGraph::FramePointer), two()), [(false, false); 2]);
     let kernel_only = ChainPlan { kernel_only: true, ..by_frame_pointers };
     assert_eq!(flags(kernel_only, two()), [(false, false); 2]);
-    let dumps = CallGraph::Dwarf { stack_dump_bytes: 8 };
-    let mixed = || {
-        vec![
-            EventSpec { call_graph: Some(dumps), ..event(0) },
-            EventSpec { call_graph: Some(CallGraph::FramePointer), ..event(1) },
-        ]
-    };
+    let by = |own, config| with_event(event(config), |event| event.terms.call_graph = Some(own));
+    let mixed = || vec![by(OwnCallGraph::Dwarf, 0), by(OwnCallGraph::FramePointer, 1)];
     assert_eq!(flags(by_frame_pointers, mixed()), [(false, true), (true, false)]);
 
     // The sideband has an event of its own.

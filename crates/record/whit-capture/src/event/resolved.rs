@@ -1,13 +1,9 @@
 //! From the event language's result to events that can be recorded.
 
 use whit_engine_api::branch::{BranchFilter, BranchFilterError};
-use whit_engine_api::settings::{CallGraph, DEFAULT_STACK_DUMP_BYTES};
-use whit_events::{
-    CallGraph as TermCallGraph, EventTerms, PreciseIp, ResolvedEvent, ResolvedGroup, Sampling,
-};
-use whit_perfdata::attr::pmu_type::TRACEPOINT;
+use whit_events::{ResolvedEvent, ResolvedGroup};
 
-use super::{EventSpec, Exclude, Precision, Rate};
+use super::EventSpec;
 
 /// An event that can be counted or written, but not recorded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -37,72 +33,16 @@ pub enum UnrecordableEvent {
 }
 
 /// All events of these groups, in order.
-pub fn from_groups(groups: &[ResolvedGroup]) -> Result<Vec<EventSpec>, UnrecordableEvent> {
-    groups
-        .iter()
-        .flat_map(|group| group.events.iter().map(move |event| (group, event)))
-        .map(|(group, event)| {
-            let is_grouped = group.explicit && group.events.len() > 1;
-            Ok(EventSpec { leader: is_grouped.then_some(event.leader), ..from_event(event)? })
+pub fn from_groups(groups: Vec<ResolvedGroup>) -> Result<Vec<EventSpec>, UnrecordableEvent> {
+    let of_group = |group: ResolvedGroup| {
+        let is_grouped = group.explicit && group.events.len() > 1;
+        group.events.into_iter().map(move |event| {
+            check(&event)?;
+            let (branches, leader) = (branches(&event)?, is_grouped.then_some(event.leader));
+            Ok(EventSpec { branches, leader, ..EventSpec::from(event) })
         })
-        .collect()
-}
-
-fn from_event(event: &ResolvedEvent) -> Result<EventSpec, UnrecordableEvent> {
-    check(event)?;
-    let terms = &event.terms;
-    let mut spec = EventSpec {
-        config1: event.config[1],
-        config2: event.config[2],
-        config3: event.config[3],
-        exclude: Exclude {
-            user: event.exclude.user,
-            kernel: event.exclude.kernel,
-            hypervisor: event.exclude.hypervisor,
-            guest: event.exclude.guest,
-            host: event.exclude.host,
-            idle: event.exclude.idle,
-        },
-        precision: match event.precise_ip {
-            PreciseIp::Level(level) => Precision::Level(level),
-            PreciseIp::Max => Precision::Max,
-        },
-        rate: terms.sampling.map(|sampling| match sampling {
-            Sampling::Period(period) => Rate::Period(period),
-            Sampling::FrequencyHz(hz) => Rate::FrequencyHz(hz),
-        }),
-        default_period: event.default_period,
-        call_graph: call_graph(terms),
-        stack_dump_bytes: terms.stack_size_bytes,
-        max_stack: terms.max_stack,
-        branches: branches(event)?,
-        overwrite: terms.overwrite,
-        inherit: terms.inherit,
-        is_name_given: event.name_given,
-        is_pinned: event.pinned,
-        is_exclusive: event.exclusive,
-        reads_group: event.sample_read,
-        is_weak: event.weak_group,
-        cpus: event.cpus.clone(),
-        tracepoint: (event.pmu_type == TRACEPOINT && !event.name_given).then(|| event.name.clone()),
-        ..EventSpec::new(&event.name, event.pmu_type, event.config[0])
     };
-    if let Some(breakpoint) = event.breakpoint {
-        (spec.config1, spec.config2) = (breakpoint.address.0, breakpoint.len);
-        spec.bp_type = breakpoint.bp_type;
-    }
-    Ok(spec)
-}
-
-fn call_graph(terms: &EventTerms) -> Option<CallGraph> {
-    Some(match terms.call_graph? {
-        TermCallGraph::None => CallGraph::None,
-        TermCallGraph::FramePointer => CallGraph::FramePointer,
-        TermCallGraph::Lbr => CallGraph::Lbr,
-        TermCallGraph::Dwarf => CallGraph::Dwarf {
-            stack_dump_bytes: terms.stack_size_bytes.unwrap_or(DEFAULT_STACK_DUMP_BYTES),
-        },
-    })
+    groups.into_iter().flat_map(of_group).collect()
 }
 
 fn branches(event: &ResolvedEvent) -> Result<Option<BranchFilter>, UnrecordableEvent> {
@@ -141,7 +81,7 @@ mod tests {
     fn events(text: &str) -> Result<Vec<EventSpec>, UnrecordableEvent> {
         let mut tracepoints = TracefsIds::new("/nonexistent");
         let list = parse(text).unwrap();
-        from_groups(&resolve(&list, &PmuTable::default(), &mut tracepoints).unwrap())
+        from_groups(resolve(&list, &PmuTable::default(), &mut tracepoints).unwrap())
     }
 
     #[test]
@@ -149,24 +89,14 @@ mod tests {
         let specs = events("cpu-clock,{page-faults,context-switches}:S,task-clock").unwrap();
         let leaders: Vec<_> = specs.iter().map(|spec| spec.leader).collect();
         assert_eq!(leaders, [None, Some(1), Some(1), None]);
-        assert!(specs[1].reads_group && !specs[0].reads_group);
-        assert_eq!(specs[3].config, 1);
+        assert!(specs[1].event.sample_read && !specs[0].event.sample_read);
+        assert_eq!(specs[3].event.config[0], 1);
     }
 
     #[test]
-    fn terms_and_modifiers_arrive() {
-        let specs = events("cycles/period=1000,call-graph=dwarf,stack-size=4096/upp").unwrap();
-        let spec = &specs[0];
-        assert_eq!(spec.rate, Some(Rate::Period(1000)));
-        assert_eq!(spec.call_graph, Some(CallGraph::Dwarf { stack_dump_bytes: 4096 }));
-        assert_eq!(spec.precision, Precision::Level(2));
-        assert!(spec.exclude.kernel && !spec.exclude.user);
-        let specs = events("cycles/call-graph=lbr,overwrite/,cycles/branch_type=any/").unwrap();
-        assert_eq!((specs[0].call_graph, specs[0].overwrite), (Some(CallGraph::Lbr), Some(true)));
-        assert_eq!(specs[1].branches, Some(BranchFilter::ANY));
-        let specs = events("mem:0x1000/8:rw").unwrap();
-        assert_eq!((specs[0].config1, specs[0].config2, specs[0].bp_type), (0x1000, 8, 3));
-        assert_eq!(specs[0].default_period, Some(1));
+    fn branch_filters_of_events_are_read() {
+        let specs = events("cycles/branch_type=any/,cycles").unwrap();
+        assert_eq!((specs[0].branches, specs[1].branches), (Some(BranchFilter::ANY), None));
     }
 
     #[test]

@@ -3,6 +3,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 use super::*;
+use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
 use whit_types::{FileId, OpenFailure};
 
 /// An ELF file with nothing but a build id, and `rest` behind it.
@@ -59,6 +60,16 @@ impl Cache {
 
     fn open(&self) -> KeptFiles {
         KeptFiles::new(KeptFilesPlan::new(self.path()))
+    }
+
+    /// As if a copy had last been used so many hours ago.
+    fn set_unused_hours(&self, name: &str, hours: u64) {
+        let used = std::time::SystemTime::now() - std::time::Duration::from_secs(hours * 3600);
+        let used = used.duration_since(std::time::UNIX_EPOCH).unwrap();
+        let time = Timespec { tv_sec: used.as_secs() as i64, tv_nsec: 0 };
+        let times = Timestamps { last_access: time, last_modification: time };
+        let path = self.path().join(".whit-kept").join(name);
+        utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW).unwrap();
     }
 
     fn names(&self) -> Vec<String> {
@@ -175,7 +186,6 @@ fn the_copies_that_were_not_used_for_the_longest_time_go_first() {
         let mut kept = KeptFiles::new(plan);
         for number in files {
             assert!(keep(&mut kept, &file(*number)), "{:?}", kept.counts);
-            std::thread::sleep(std::time::Duration::from_millis(20));
         }
         kept.finish()
     };
@@ -185,6 +195,9 @@ fn the_copies_that_were_not_used_for_the_longest_time_go_first() {
     std::fs::write(perfs.join("elf"), elf(&[10; 4], b"")).unwrap();
     let killed = cache.path().join(".whit-kept/0b0b0b0b.7.part");
     keep_with(3, &[1, 2, 3]);
+    for (name, hours) in [("01010101", 3), ("02020202", 2), ("03030303", 1)] {
+        cache.set_unused_hours(name, hours);
+    }
     std::fs::write(&killed, "a part").unwrap();
     // 1 is used again, so that 2 is the oldest.
     let counts = keep_with(3, &[1, 4]);

@@ -1,8 +1,8 @@
 use super::*;
 use crate::event::EventSpec;
-use crate::event::Rate;
 use crate::features::KernelFeatures;
 use whit_engine_api::event_plan::EventPlan;
+use whit_events::{Exclude, Sampling};
 use whit_host::target::{CpuScope, ThreadScope};
 use whit_types::Tid;
 
@@ -12,7 +12,7 @@ impl whit_engine_api::Engine for Plain {}
 
 fn configured(specs: Vec<EventSpec>) -> Vec<ConfiguredEvent> {
     let plan = EventPlan::for_command(specs);
-    let rate = (Rate::FrequencyHz(100), false);
+    let rate = (Sampling::FrequencyHz(100), false);
     let kernel = KernelFeatures::probe(&mut |_| ()).unwrap();
     crate::configure::configure(
         crate::configure::Planned { plan: &plan, engine: &Plain },
@@ -54,8 +54,9 @@ fn open(
 }
 
 fn software(name: &str, config: u64) -> EventSpec {
-    let exclude = crate::event::Exclude { kernel: true, hypervisor: true, ..Default::default() };
-    EventSpec { exclude, ..EventSpec::new(name, pmu_type::SOFTWARE, config) }
+    let mut spec = EventSpec::new(name, pmu_type::SOFTWARE, config);
+    spec.event.exclude = Exclude { kernel: true, hypervisor: true, ..Exclude::default() };
+    spec
 }
 
 #[test]
@@ -94,20 +95,19 @@ fn an_unknown_software_event_is_refused_with_its_name() {
 
 #[test]
 fn cycles_give_samples_or_become_the_cpu_clock() {
-    let cycles = EventSpec {
-        precision: Precision::Max,
-        ..EventSpec { pmu_type: pmu_type::HARDWARE, ..software("cycles:P", 0) }
-    };
-    let events = configured(vec![EventSpec { exclude_idle: true, ..cycles }]);
+    let mut cycles = EventSpec { exclude_idle: true, ..software("cycles:P", 0) };
+    cycles.event.pmu_type = pmu_type::HARDWARE;
+    cycles.event.precise_ip = PreciseIp::Max;
+    let events = configured(vec![cycles]);
     let (result, notices) = open(&own_plan(), events);
     let event = &result.unwrap()[0].event;
     let replaced = notices.iter().any(|n| matches!(n, Notice::CyclesReplaced { .. }));
     if replaced {
-        assert_eq!((event.spec.name.as_str(), event.attr.pmu_type), ("cpu-clock:u", 1));
+        assert_eq!((event.spec.name(), event.attr.pmu_type), ("cpu-clock:u", 1));
         assert_eq!(event.attr.precise_ip(), 0);
         assert!(event.attr.has(AttrFlags::EXCLUDE_IDLE));
     } else {
-        assert_eq!(event.spec.name, "cycles:P");
+        assert_eq!(event.spec.name(), "cycles:P");
         assert!(!event.attr.has(AttrFlags::EXCLUDE_IDLE));
     }
 }

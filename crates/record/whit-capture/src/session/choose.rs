@@ -115,8 +115,8 @@ fn default_engine(
     listener: &mut dyn Listener,
 ) -> Engine {
     let events = &plan.events;
-    let names_chains = plan.engine.is_call_graph_given
-        || events.specs.iter().any(|event| event.call_graph.is_some());
+    let names_chains = plan.engine.choices.is_call_graph_given
+        || events.specs.iter().any(|event| event.event.terms.call_graph.is_some());
     if !has_choice {
         return Engine::Auto;
     }
@@ -126,8 +126,11 @@ fn default_engine(
     if events.chains.call_graph != CallGraph::None {
         return Engine::Auto;
     }
-    let has_nothing = events.specs.iter().all(EventSpec::is_dummy) && !events.tracking.switches;
-    if events.counts.alone || has_nothing || events.specs.iter().any(EventSpec::is_tracepoint) {
+    let has_tracepoints =
+        || events.specs.iter().any(|spec| spec.is_tracepoint() && spec.takes_chains());
+    let has_nothing =
+        !events.specs.iter().any(EventSpec::takes_chains) && !events.tracking.switches;
+    if events.counts.alone || has_nothing || has_tracepoints() {
         return Engine::Ring;
     }
     match obstacle(plan, has_choice, roots) {
@@ -146,7 +149,7 @@ fn ring_chosen(why: String, call_graph: CallGraph, plan: &RecordPlan) -> Notice 
 /// Why `--engine=auto` does not try the programs.
 fn obstacle(plan: &RecordPlan, has_choice: bool, roots: &Roots) -> Option<String> {
     if has_choice
-        && plan.engine.is_call_graph_given
+        && plan.engine.choices.is_call_graph_given
         && plan.events.chains.call_graph == CallGraph::None
     {
         return Some("no call chains are asked for".to_owned());
@@ -170,7 +173,7 @@ fn few_files(hard: Option<u64>) -> Option<String> {
 /// nearest to them. `-g` asks for call chains, and not for those of frame pointers.
 fn without_programs(plan: &RecordPlan) -> CallGraph {
     match Arch::native() {
-        _ if plan.engine.is_call_graph_given => plan.events.chains.call_graph,
+        _ if plan.engine.choices.is_call_graph_given => plan.events.chains.call_graph,
         // The kernel unwinds its own part by frame pointers or better; there is no other way.
         _ if plan.events.chains.kernel_only => CallGraph::FramePointer,
         // Which registers to dump, nobody knows.
@@ -191,7 +194,7 @@ mod tests {
         let specs = vec![EventSpec::new("cpu-clock", pmu_type::SOFTWARE, 0)];
         let mut plan = RecordPlan::for_command(specs, Output::File("perf.data".into()));
         plan.events.chains.call_graph = call_graph;
-        plan.engine.is_call_graph_given = is_call_graph_given;
+        plan.engine.choices.is_call_graph_given = is_call_graph_given;
         plan.engine.wish = Engine::Auto;
         plan
     }

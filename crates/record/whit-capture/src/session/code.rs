@@ -16,8 +16,10 @@ use whit_types::{BuildId, Pid, Runtime};
 use crate::file_cache::FileCache;
 use crate::kept_files::{KeptCounts, KeptFiles, KeptFilesPlan, Kind};
 use crate::kernel;
+use crate::machine;
 use crate::mapped_files::{FILES_MAX, MappedFiles};
 use crate::notice::{Listener, Notice};
+use crate::options::Choices;
 
 use super::java_names;
 
@@ -28,18 +30,30 @@ const KERNEL: &str = "[kernel";
 /// The kernel's name of its code for user mode.
 const VDSO: &str = "[vdso]";
 
+/// Build ids of the running kernel and its modules, where build ids are recorded.
+pub(super) fn kernel_build_ids(choices: Choices, roots: &Roots) -> Vec<BuildIdEntry> {
+    if !choices.build_ids {
+        return Vec::new();
+    }
+    let modules = kernel::modules(roots, &whit_sys::system::uname().release);
+    machine::kernel_build_ids(roots, &modules)
+}
+
+/// The files whose build ids mappings have, where build ids are recorded.
+pub(super) fn files_with_ids(choices: Choices, files: &FileCache) -> Option<&FileCache> {
+    choices.build_ids.then_some(files)
+}
+
 /// The known files at the end of an output.
 pub(super) struct MappedCode<'a> {
+    pub(super) choices: Choices,
     pub(super) files: &'a FileCache,
     pub(super) roots: &'a Roots,
-    /// Recorded processes were named: runtimes among them are worth a word.
-    pub(super) says_runtimes: bool,
+    pub(super) target: &'a Target,
     /// Processes with functions of interpreters that have names.
     pub(super) interpreted: &'a BTreeSet<Pid>,
     /// There are samples of kernel code.
     pub(super) has_kernel: bool,
-    /// The target whose Java virtual machines write the names of their code; `None` has none write.
-    pub(super) java_maps: Option<&'a Target>,
 }
 
 impl MappedCode<'_> {
@@ -52,6 +66,9 @@ impl MappedCode<'_> {
         kept: Option<&KeptFilesPlan>,
         listener: &mut dyn Listener,
     ) -> KeptCounts {
+        if !self.choices.build_ids {
+            return KeptCounts::default();
+        }
         let mut all = MappedFiles::default();
         mapped.for_each(|mapped| all.merge(mapped));
         let mut entries = features.build_ids();
@@ -67,14 +84,19 @@ impl MappedCode<'_> {
         if all.is_cut() || self.files.is_cut() {
             listener.notice(Notice::FilesCut { described: FILES_MAX });
         }
-        if let Some(target) = self.java_maps {
-            self.ask_java(target, &all, listener);
+        if self.choices.java_maps {
+            self.ask_java(&all, listener);
         }
-        if self.says_runtimes {
+        // Recorded processes were named: runtimes among them are worth a message.
+        if !self.target.covers_cpus() {
             self.say_runtimes(&all, self.interpreted, listener);
         }
         let mut files = kept.map(|plan| KeptFiles::new(plan.clone()));
         features.set_mapped_files(&self.files.describe(self.roots, files.as_mut(), &all));
+        let silent = self.files.newly_silent();
+        if !silent.is_empty() {
+            listener.notice(Notice::FilesSilent { paths: silent });
+        }
         if let Some(files) = files.as_mut()
             && let Some((id, image)) = own_vdso()
         {
@@ -104,9 +126,9 @@ impl MappedCode<'_> {
     }
 
     /// Asks each Java virtual machine of the target that still runs for the names of its code.
-    fn ask_java(&self, target: &Target, mapped: &MappedFiles, listener: &mut dyn Listener) {
+    fn ask_java(&self, mapped: &MappedFiles, listener: &mut dyn Listener) {
         let roots = self.roots;
-        let mut pids = match target {
+        let mut pids = match self.target {
             Target::SystemWide(_) => processes::all(roots).unwrap_or_default(),
             Target::Processes(pids) => pids.clone(),
             Target::User(user) => {
@@ -217,7 +239,7 @@ mod tests {
     fn a_runtime_without_names_is_said_once() {
         let directory = tempfile::tempdir().unwrap();
         let roots = Roots { proc: directory.path().to_owned(), ..Roots::default() };
-        let said = |says_runtimes, paths: &[&[u8]], files: &FileCache| {
+        let said = |target: Target, paths: &[&[u8]], files: &FileCache| {
             let mut ring = MappedFiles::default();
             for (inode, path) in (1..).zip(paths) {
                 let mut body = body(inode);
@@ -229,26 +251,26 @@ mod tests {
             let mut said = Vec::new();
             let (mut features, mut hear) = (Features::default(), |notice| said.push(notice));
             let code = MappedCode {
+                choices: Choices::default(),
                 files,
                 roots: &roots,
-                says_runtimes,
+                target: &target,
                 interpreted: &BTreeSet::new(),
                 has_kernel: false,
-                java_maps: None,
             };
             let _ = code.describe(&mut features, [&ring].into_iter(), None, &mut hear);
             said
         };
         let files = FileCache::default();
         let (node, runtime) = (b"/usr/bin/node", Runtime::Node);
-        assert_eq!(said(false, &[node], &files), []);
+        assert_eq!(said(Target::SystemWide(None), &[node], &files), []);
         let notice = Notice::RuntimeWithoutNames { runtime, pid: Pid(i32::MAX) };
         assert_eq!(
-            said(true, &[node, b"/usr/bin/true", b"/usr/bin/ruby"], &files),
+            said(Target::Command, &[node, b"/usr/bin/true", b"/usr/bin/ruby"], &files),
             std::slice::from_ref(&notice)
         );
-        assert_eq!(said(true, &[node], &files), []);
-        assert_eq!(said(true, &[node, b"/tmp/jit-7.dump"], &FileCache::default()), []);
+        assert_eq!(said(Target::Command, &[node], &files), []);
+        assert_eq!(said(Target::Command, &[node, b"/tmp/jit-7.dump"], &FileCache::default()), []);
         assert!(notice.to_string().contains("node --perf-basic-prof"), "{notice}");
     }
 
@@ -260,12 +282,12 @@ mod tests {
             let mut said = Vec::new();
             let (mut features, mut hear) = (Features::default(), |notice| said.push(notice));
             let code = MappedCode {
+                choices: Choices::default(),
                 files,
                 roots: &roots,
-                says_runtimes: true,
+                target: &Target::Command,
                 interpreted: &BTreeSet::new(),
                 has_kernel: false,
-                java_maps: None,
             };
             let _ = code.describe(&mut features, rings.iter(), None, &mut hear);
             said

@@ -195,7 +195,7 @@ impl EventControl {
         for (index, event) in self.events.iter().enumerate() {
             let spec = &event.event.spec;
             let is_meant = match name {
-                Some(name) => spec.name == name,
+                Some(name) => spec.name() == name,
                 None => !event.event.is_side_band && !spec.is_member(index),
             };
             found |= is_meant;

@@ -24,7 +24,7 @@ pub(super) fn leave_recorder_out(events: &[OpenEvent], roots: &Roots) -> Result<
         let spec = &event.event.spec;
         let filter = without(spec.filter.as_deref(), &own);
         let error = |source| CaptureError::Filter {
-            event: spec.name.clone(),
+            event: spec.name().to_owned(),
             filter: filter.chars().take(80).collect(),
             advice: String::new(),
             source,

@@ -12,11 +12,12 @@ use whit_sys::clock::ClockId;
 use whit_types::TimestampNs;
 
 use crate::error::CaptureError;
-use crate::kernel;
 use crate::machine;
 use crate::plan::HeaderPlan;
 use crate::stream::DECODED_BYTES_MAX;
 use crate::tracing_data;
+
+use super::code;
 
 /// perf's name for groups without one.
 const UNNAMED_GROUP: &str = "{anon_group}";
@@ -53,7 +54,7 @@ fn description(event: &OpenEvent) -> EventDesc {
     EventDesc {
         attr: event.event.attr.clone(),
         ids: event.instances.iter().map(|instance| instance.id).collect(),
-        name: event.event.spec.name.clone(),
+        name: event.event.spec.name().to_owned(),
     }
 }
 
@@ -68,12 +69,9 @@ fn known_beforehand(
     features.set_string(Feature::VERSION, &plan.version);
     features.set_cmdline(&plan.command_line);
     features.set_event_desc(descriptions);
-    if plan.build_ids {
-        let modules = kernel::modules(roots, &whit_sys::system::uname().release);
-        let ids = machine::kernel_build_ids(roots, &modules);
-        if !ids.is_empty() {
-            features.set_build_ids(&ids);
-        }
+    let ids = code::kernel_build_ids(plan.choices, roots);
+    if !ids.is_empty() {
+        features.set_build_ids(&ids);
     }
     let groups = groups(events);
     if !groups.is_empty() {

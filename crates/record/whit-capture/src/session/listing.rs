@@ -15,13 +15,13 @@ pub(super) fn list(events: &[OpenEvent], how: Listing) -> String {
             None => 1,
         };
         if how.groups && group > 1 {
-            let names = events[index..index + group].iter().map(|e| e.event.spec.name.as_str());
+            let names = events[index..index + group].iter().map(|e| e.event.spec.name());
             out.push_str(&format!("{{{}}}\n", names.collect::<Vec<_>>().join(",")));
             index += group;
             continue;
         }
         let event = &events[index].event;
-        out.push_str(&event.spec.name);
+        out.push_str(event.spec.name());
         out.push_str(&fields(&event.attr, how));
         out.push('\n');
         index += 1;

@@ -45,8 +45,8 @@ pub(super) fn event(inherit: bool) -> ConfiguredEvent {
         | AttrFlags::EXCLUDE_HV
         | AttrFlags::WATERMARK;
     let attr = Attr {
-        pmu_type: spec.pmu_type,
-        config: spec.config,
+        pmu_type: spec.event.pmu_type,
+        config: spec.event.config[0],
         sample_period_or_freq: 1,
         flags: flags.with(AttrFlags::INHERIT, inherit),
         wakeup: 1,

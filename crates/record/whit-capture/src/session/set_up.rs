@@ -7,6 +7,7 @@ use whit_engine_api::event_plan::EventPlan;
 use whit_engine_api::open_event::{ConfiguredEvent, OpenEvent};
 use whit_engine_api::rings::MappedRing;
 use whit_engine_api::{Engine, PrivateEvent};
+use whit_events::Sampling;
 use whit_host::advice::{Refusal, advice};
 use whit_host::cgroup::Hierarchy;
 use whit_host::rights::Rights;
@@ -20,7 +21,7 @@ use super::mapping_watch::{self, MappingRings};
 use super::names;
 use crate::configure;
 use crate::error::CaptureError;
-use crate::event::{EventSpec, Rate};
+use crate::event::EventSpec;
 use crate::features::KernelFeatures;
 use crate::notice::{Listener, Notice};
 use crate::open::{self, Opener};
@@ -53,7 +54,7 @@ struct OpenContext {
     outside: Vec<CpuId>,
     rights: Rights,
     kernel: KernelFeatures,
-    rate: (Rate, bool),
+    rate: (Sampling, bool),
     cgroups: HashMap<String, File>,
     /// Those that all events are limited to.
     chosen: Vec<File>,
@@ -167,7 +168,7 @@ impl SetUp<'_> {
         for event in events {
             let leader = event.leader.map_or(event, |leader| &events[leader]);
             if leader.cgroup != event.cgroup {
-                return Err(CaptureError::GroupAcrossCgroups { event: leader.name.clone() });
+                return Err(CaptureError::GroupAcrossCgroups { event: leader.name().to_owned() });
             }
         }
         let names = events.iter().filter_map(|event| event.cgroup.clone());
@@ -195,7 +196,7 @@ impl SetUp<'_> {
                 Err(CaptureError::Unsupported { index, refusal })
                     if self.events.skip_unsupported && index < specs.len() =>
                 {
-                    let (event, why) = (specs[index].name.clone(), refusal.short());
+                    let (event, why) = (specs[index].name().to_owned(), refusal.short());
                     leave_out(&mut specs, index);
                     said.notice(Notice::EventLeftOut { event, why });
                     if specs.is_empty() {
@@ -241,10 +242,7 @@ impl SetUp<'_> {
         let mut pages = pages;
         loop {
             for event in &mut events {
-                match self.rings.is_unbuffered {
-                    true => configure::set_unbuffered(&mut event.attr),
-                    false => configure::set_watermark(&mut event.attr, pages * page),
-                }
+                configure::set_wakeup(&mut event.attr, pages * page, self.rings.choices);
             }
             let mut opener = Opener {
                 plan: &context.plan,
@@ -295,10 +293,10 @@ fn leave_out(specs: &mut Vec<EventSpec>, index: usize) {
         };
     }
     if let Some(heir) = heir {
-        let heir = &mut specs[new_index(heir)];
-        heir.reads_group |= removed.reads_group;
-        heir.is_pinned |= removed.is_pinned;
-        heir.is_exclusive |= removed.is_exclusive;
+        let heir = &mut specs[new_index(heir)].event;
+        heir.sample_read |= removed.event.sample_read;
+        heir.pinned |= removed.event.pinned;
+        heir.exclusive |= removed.event.exclusive;
     }
 }
 
@@ -307,10 +305,11 @@ mod tests {
     use super::*;
 
     fn specs(leaders: &[Option<usize>]) -> Vec<EventSpec> {
-        let spec = |(index, leader): (usize, &Option<usize>)| EventSpec {
-            leader: *leader,
-            is_pinned: *leader == Some(index),
-            ..EventSpec::new(&format!("e{index}"), pmu_type::SOFTWARE, index as u64)
+        let spec = |(index, leader): (usize, &Option<usize>)| {
+            let event = EventSpec::new(&format!("e{index}"), pmu_type::SOFTWARE, index as u64);
+            let mut spec = EventSpec { leader: *leader, ..event };
+            spec.event.pinned = *leader == Some(index);
+            spec
         };
         leaders.iter().enumerate().map(spec).collect()
     }
@@ -318,7 +317,7 @@ mod tests {
     fn left(leaders: &[Option<usize>], index: usize) -> Vec<(String, Option<usize>, bool)> {
         let mut specs = specs(leaders);
         leave_out(&mut specs, index);
-        specs.into_iter().map(|spec| (spec.name, spec.leader, spec.is_pinned)).collect()
+        specs.into_iter().map(|spec| (spec.event.name, spec.leader, spec.event.pinned)).collect()
     }
 
     #[test]

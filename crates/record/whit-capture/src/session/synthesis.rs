@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
+use whit_engine_api::event_plan::ReadCgroups;
 use whit_engine_api::open_event::OpenEvent;
-use whit_host::cgroup::{Cgroup, Hierarchy};
+use whit_host::cgroup::{Cgroup, CgroupList, Hierarchy};
 use whit_host::processes::{self, Status};
 use whit_host::roots::Roots;
 use whit_host::target::{Plan, Target};
@@ -19,8 +20,13 @@ use crate::plan::SynthesisPlan;
 use crate::stream::{Sink, SinkError, StreamSink};
 use crate::synthesize::{CutProcesses, Synthesizer};
 
+use super::code;
+
 /// The command's name until it execs.
 const COMMAND_BEFORE_EXEC: &[u8] = b"whit-exec";
+
+/// The kernel's number of the root of version 2.
+const ROOT: u64 = 1;
 
 /// Writes them.
 pub(super) struct SynthesisContext<'a> {
@@ -50,16 +56,7 @@ impl SynthesisContext<'_> {
     ) -> Result<u64, SinkError> {
         let wanted = self.wanted;
         let mut cut = CutProcesses::default();
-        let encoder = RecordEncoder::new(SampleLayout::new(&self.events[0].event.attr));
-        let synthesizer = Synthesizer {
-            roots: self.roots,
-            encoder,
-            build_ids: wanted.build_ids.then_some(self.files),
-            data_mappings: self.events.iter().any(|e| e.event.attr.has(AttrFlags::MMAP_DATA)),
-            namespaces: wanted.namespaces,
-            what: wanted.what,
-            cut: &cut,
-        };
+        let synthesizer = self.synthesizer(&cut);
         let mut out = Vec::new();
         self.kernel(&synthesizer, &mut out, listener);
         if wanted.cgroups {
@@ -86,6 +83,30 @@ impl SynthesisContext<'_> {
             });
         }
         Ok(cut.len() as u64)
+    }
+
+    /// Names the cgroups again where the engine reads them: the kernel writes no records of those that were made
+    /// meanwhile.
+    pub(super) fn write_later_cgroups(&self, sink: &mut StreamSink) -> Result<(), SinkError> {
+        let Some(read) = self.wanted.read_cgroups.as_ref().filter(|_| self.wanted.cgroups) else {
+            return Ok(());
+        };
+        let (cut, mut out) = (CutProcesses::default(), Vec::new());
+        let synthesizer = self.synthesizer(&cut);
+        marked(read).listed.iter().for_each(|it| synthesizer.cgroup(&mut out, it));
+        sink.records(&out)
+    }
+
+    fn synthesizer<'c>(&'c self, cut: &'c CutProcesses) -> Synthesizer<'c> {
+        Synthesizer {
+            roots: self.roots,
+            encoder: RecordEncoder::new(SampleLayout::new(&self.events[0].event.attr)),
+            files_with_ids: code::files_with_ids(self.wanted.choices, self.files),
+            data_mappings: self.events.iter().any(|e| e.event.attr.has(AttrFlags::MMAP_DATA)),
+            namespaces: self.wanted.namespaces,
+            what: self.wanted.what,
+            cut,
+        }
     }
 
     fn kernel(
@@ -125,7 +146,8 @@ impl SynthesisContext<'_> {
         out: &mut Vec<u8>,
         listener: &mut dyn Listener,
     ) {
-        for cgroup in &cgroups_with_names(self.roots, listener) {
+        let read = self.wanted.read_cgroups.as_ref();
+        for cgroup in &cgroups_with_names(read, self.roots, listener) {
             synthesizer.cgroup(out, cgroup);
         }
     }
@@ -165,15 +187,29 @@ impl SynthesisContext<'_> {
     }
 }
 
-fn cgroups_with_names(roots: &Roots, listener: &mut dyn Listener) -> Vec<Cgroup> {
-    let list = match Hierarchy::find(roots) {
+/// Those of perf events, and those that the engine reads.
+fn cgroups_with_names(
+    read: Option<&ReadCgroups>,
+    roots: &Roots,
+    listener: &mut dyn Listener,
+) -> Vec<Cgroup> {
+    let mut list = match Hierarchy::find(roots) {
         Ok(hierarchy) => hierarchy.list(),
+        // The kernel has version 2 all the same, where every thread is in the root then.
+        Err(_) if read.is_some() => {
+            CgroupList { listed: vec![Cgroup { id: ROOT, path: "/".to_owned() }], cut: None }
+        }
         Err(error) => {
             let what = "names of cgroups".to_owned();
             listener.notice(Notice::Skipped { what, why: error.to_string() });
             return Vec::new();
         }
     };
+    if let Some(read) = read {
+        let more = marked(read);
+        list.cut = list.cut.or(more.cut);
+        list.listed.extend(more.listed);
+    }
     if list.listed.len() == 1
         && list.cut.is_none()
         && let Some((mount, controllers)) = parted_elsewhere(roots)
@@ -184,6 +220,14 @@ fn cgroups_with_names(roots: &Roots, listener: &mut dyn Listener) -> Vec<Cgroup>
         listener.notice(Notice::CgroupsCut { listed: list.listed.len(), cut });
     }
     list.listed
+}
+
+/// The cgroups that the engine reads, as samples name them.
+fn marked(read: &ReadCgroups) -> CgroupList {
+    let mut list = read.mounted.hierarchy.list();
+    list.listed.retain(|cgroup| cgroup.path != "/");
+    list.listed.iter_mut().for_each(|cgroup| cgroup.id |= read.mark);
+    list
 }
 
 /// A hierarchy of version 1 that has cgroups below its root, with its controllers. That of `cpu` is the likeliest to
@@ -200,6 +244,7 @@ fn parted_elsewhere(roots: &Roots) -> Option<(PathBuf, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use whit_host::cgroup::MountedHierarchy;
     use whit_host::level::Level;
 
     #[test]
@@ -214,7 +259,8 @@ mod tests {
             std::fs::create_dir_all(mount.join((0..depth).map(|_| "d").collect::<PathBuf>()))
                 .unwrap();
             let mut said = Vec::new();
-            let listed = cgroups_with_names(&roots, &mut |notice: Notice| said.push(notice)).len();
+            let listed =
+                cgroups_with_names(None, &roots, &mut |notice: Notice| said.push(notice)).len();
             (listed, said)
         };
         assert_eq!(said(0), (1, Vec::new()));
@@ -225,6 +271,25 @@ mod tests {
         };
         assert_eq!((*in_notice, notice.level()), (listed, Level::Warning));
         assert!(notice.to_string().contains("deeper than 64 levels"), "{notice}");
+    }
+
+    #[test]
+    fn cgroups_that_the_engine_reads_are_marked_and_follow_the_others() {
+        let directory = tempfile::tempdir().unwrap();
+        let mount = directory.path().join("cpu");
+        std::fs::create_dir_all(directory.path().join("self")).unwrap();
+        std::fs::create_dir_all(mount.join("job")).unwrap();
+        let line = format!("41 31 0:38 / {} rw - cgroup cgroup rw,cpu\n", mount.display());
+        std::fs::write(directory.path().join("self/mountinfo"), line).unwrap();
+        let roots = Roots { proc: directory.path().to_owned(), ..Roots::default() };
+        let mounted = MountedHierarchy::of_cpu_time(&roots).unwrap();
+        let job = mounted.hierarchy.cgroup("job").unwrap();
+        let read = ReadCgroups { mounted, mark: 1 << 62 };
+        let mut said = Vec::new();
+        let listed = cgroups_with_names(Some(&read), &roots, &mut |notice| said.push(notice));
+        let root = Cgroup { id: 1, path: "/".into() };
+        assert_eq!(listed, [root, Cgroup { id: job.id | 1 << 62, path: "/job".into() }]);
+        assert_eq!(said, []);
     }
 
     #[test]
@@ -242,7 +307,7 @@ mod tests {
         let roots = Roots { proc: directory.path().to_owned(), ..Roots::default() };
         let said = || {
             let mut said = Vec::new();
-            cgroups_with_names(&roots, &mut |notice: Notice| said.push(notice.to_string()));
+            cgroups_with_names(None, &roots, &mut |notice: Notice| said.push(notice.to_string()));
             said.join("; ")
         };
         assert_eq!(said(), "", "no process is in another cgroup");

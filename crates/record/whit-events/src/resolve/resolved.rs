@@ -156,15 +156,16 @@ pub struct EventTerms {
 }
 
 impl ResolvedEvent {
-    pub(super) fn new(event: &Event, pmu_type: u32) -> ResolvedEvent {
+    /// An event that no text names: of a kind that every machine has, without terms or modifiers.
+    pub fn new(name: &str, pmu_type: u32, config: u64) -> ResolvedEvent {
         ResolvedEvent {
-            name: shown_name(event),
+            name: name.to_owned(),
             name_given: false,
             pmu: String::new(),
             pmu_type,
-            config: [0; CONFIG_WORDS],
+            config: [config, 0, 0, 0],
             breakpoint: None,
-            exclude: Exclude::default(),
+            exclude: Exclude::WITHOUT_MODIFIERS,
             precise_ip: PreciseIp::Level(0),
             pinned: false,
             exclusive: false,
@@ -185,6 +186,31 @@ impl ResolvedEvent {
             tool: None,
             leader: 0,
         }
+    }
+
+    /// Before its kind and its modifiers are known.
+    pub(super) fn written(event: &Event, pmu_type: u32) -> ResolvedEvent {
+        let exclude = Exclude::default();
+        ResolvedEvent { exclude, ..ResolvedEvent::new(&shown_name(event), pmu_type, 0) }
+    }
+
+    /// `config`, `config1`, `config2`, `config3` and `bp_type` of `perf_event_attr`.
+    pub fn attr_words(&self) -> ([u64; CONFIG_WORDS], u32) {
+        let [config, config1, config2, config3] = self.config;
+        match self.breakpoint {
+            Some(BreakpointAttr { address, len, bp_type }) => {
+                ([config, address.0, len, config3], bp_type)
+            }
+            None => ([config, config1, config2, config3], 0),
+        }
+    }
+
+    /// `system:event` of a tracepoint; `None` for one that has another name.
+    pub fn tracepoint(&self) -> Option<&str> {
+        let is_named_so = self.pmu_type == TYPE_TRACEPOINT && !self.name_given;
+        // [`Self::restrict_to_user`] may have written a modifier behind it.
+        let end = self.name.match_indices(':').nth(1).map_or(self.name.len(), |(at, _)| at);
+        is_named_so.then(|| &self.name[..end])
     }
 
     pub(super) fn use_pmu(&mut self, pmu: &Pmu) {
@@ -247,6 +273,6 @@ pub(super) struct Draft {
 
 impl Draft {
     pub(super) fn new(event: &Event, pmu_type: u32) -> Draft {
-        Draft { event: ResolvedEvent::new(event, pmu_type), guest_host_chosen: false }
+        Draft { event: ResolvedEvent::written(event, pmu_type), guest_host_chosen: false }
     }
 }

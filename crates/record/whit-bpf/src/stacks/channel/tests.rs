@@ -78,9 +78,10 @@ fn records_are_read_as_they_are_written() {
         thread: Thread { pid: 7, tid: 9 },
         next: None,
         is_preemption: true,
+        is_throttled: false,
         is_within_kernel: false,
         state: 2,
-        futex: None,
+        object: None,
         user_stack: Some(place),
         kernel_stack: None,
     };
@@ -102,12 +103,43 @@ fn the_futex_of_a_wait_follows_the_next_thread() {
     writer.write(&[SWITCH | 8 << 32, 300, 5]);
     channel.look();
     let mut next = || match channel.next_until(u64::MAX) {
-        Some(Record::Switch(switch)) => (switch.time_ns, switch.next, switch.futex),
+        Some(Record::Switch(switch)) => (switch.time_ns, switch.next, switch.object),
         other => panic!("{other:?}"),
     };
-    assert_eq!(next(), (100, Some(thread(5, 6)), Some(address)));
-    assert_eq!(next(), (200, None, Some(0x1000)));
+    assert_eq!(next(), (100, Some(thread(5, 6)), Some(SwitchObject::Futex(address))));
+    assert_eq!(next(), (200, None, Some(SwitchObject::Futex(0x1000))));
     assert_eq!(next(), (300, None, None));
+    assert_eq!(channel.available_bytes(), 0);
+}
+
+#[test]
+fn the_object_of_a_wait_is_described_in_front_of_it() {
+    let (mut writer, mut channel) = pair();
+    writer.write(&[OBJECT | 2 << 16 | 77 << 32, 3, 4711]);
+    writer.write(&[SWITCH | (HAS_NEXT | HAS_OBJECT) << 8 | 9 << 32, 100, 7, 5 | 6 << 32, 78]);
+    writer.write(&[SWITCH | HAS_OBJECT << 8 | 9 << 32, 200, 7, 78]);
+    channel.look();
+    let place = DictionarySlot(77);
+    assert_eq!(channel.next_until(99), Some(Record::Object { place, words: &[3, 4711] }));
+    for (time, next) in [(100, Some(thread(5, 6))), (200, None)] {
+        let Some(Record::Switch(switch)) = channel.next_until(time) else { panic!("{time}") };
+        assert_eq!(switch.next, next);
+        assert_eq!(switch.object, Some(SwitchObject::Described(place)));
+    }
+    assert_eq!(channel.available_bytes(), 0);
+}
+
+#[test]
+fn the_ready_file_of_a_thread_is_described_in_front_of_it() {
+    let (mut writer, mut channel) = pair();
+    writer.write(&[OBJECT | 2 << 16 | 77 << 32, 3, 4711]);
+    writer.write(&[READY | 9 << 32, 100, 7 | 78 << 32]);
+    channel.look();
+    let place = DictionarySlot(77);
+    assert_eq!(channel.next_until(99), Some(Record::Object { place, words: &[3, 4711] }));
+    assert_eq!(channel.next_until(99), None);
+    let ready = Record::Ready { time_ns: 100, thread: thread(7, 9), place };
+    assert_eq!(channel.next_until(100), Some(ready));
     assert_eq!(channel.available_bytes(), 0);
 }
 
@@ -126,6 +158,27 @@ fn those_that_come_have_a_word_or_a_record_of_their_own() {
     assert_eq!(channel.next_until(200), Some(came));
     let Some(Record::Switch(last)) = channel.next_until(300) else { panic!() };
     assert_eq!((last.thread, last.next), (thread(7, 8), None));
+    assert_eq!(channel.available_bytes(), 0);
+}
+
+#[test]
+fn an_account_has_the_parts_that_are_recorded() {
+    let (mut writer, mut channel) = pair();
+    writer.write(&[ACCOUNT | (HAS_IRQ | HAS_STOLEN) << 8 | 9 << 32, 100, 7, 1 << 40, 5, 6]);
+    writer.write(&[ACCOUNT | HAS_STOLEN << 8, 200, 0, 0, 0, 4]);
+    writer.write(&[ACCOUNT, 300, 0, 0, 0, 0]);
+    writer.switch(400, 8, 0, 0);
+    channel.look();
+    assert_eq!(channel.next_until(99), None);
+    for (time_ns, of, interrupts_ns, stolen_ns) in [
+        (100, thread(7, 9), Some((1 << 40, 5)), Some(6)),
+        (200, thread(0, 0), None, Some(4)),
+        (300, thread(0, 0), None, None),
+    ] {
+        let account = Account { time_ns, thread: of, interrupts_ns, stolen_ns };
+        assert_eq!(channel.next_until(time_ns), Some(Record::Account(account)));
+    }
+    assert!(matches!(channel.next_until(400), Some(Record::Switch(_))));
     assert_eq!(channel.available_bytes(), 0);
 }
 
@@ -157,9 +210,11 @@ proptest! {
         let (mut written, mut next) = (0u64, 0u64);
         for (switches, until, is_whole) in steps {
             for _ in 0..switches {
-                match written % 3 {
+                match written % 5 {
                     0 => writer.switch(written, 1, 0, 0),
                     1 => writer.write(&[SWITCH | HAS_NEXT << 8, written, 7, 8]),
+                    2 => writer.write(&[ACCOUNT, written, 7, 0, 0, 0]),
+                    3 => writer.write(&[READY, written, 7 | 9 << 32]),
                     _ => writer.write(&[CAME, written, 7]),
                 }
                 written += 1;
@@ -172,11 +227,14 @@ proptest! {
                         prop_assert_eq!((loss.from_ns, loss.to_ns + 1), (next, next + loss.count));
                         next += loss.count;
                     }
-                    Record::Switch(Switch { time_ns, .. }) | Record::SwitchIn { time_ns, .. } => {
+                    Record::Switch(Switch { time_ns, .. })
+                    | Record::SwitchIn { time_ns, .. }
+                    | Record::Ready { time_ns, .. }
+                    | Record::Account(Account { time_ns, .. }) => {
                         prop_assert_eq!(time_ns, next);
                         next += 1;
                     }
-                    Record::Stack { .. } => prop_assert!(false),
+                    Record::Stack { .. } | Record::Object { .. } => prop_assert!(false),
                 }
             }
             channel.release();

@@ -67,11 +67,15 @@ impl EndedOutput {
         listener: &mut dyn Listener,
     ) {
         if !self.has_failed()
-            && context.is_at_end()
             && let Some(main) = self.main_sink()
         {
-            match context.write(main, listener) {
-                Ok(cut_processes) => self.file.cut_processes = cut_processes,
+            let written = match context.is_at_end() {
+                true => context.write(main, listener).map(Some),
+                false => context.write_later_cgroups(main).map(|()| None),
+            };
+            match written {
+                Ok(Some(cut_processes)) => self.file.cut_processes = cut_processes,
+                Ok(None) => {}
                 Err(error) => self.failed = Some(error.0),
             }
         }
@@ -182,27 +186,27 @@ impl EndedOutput {
             let ratio = ledger.compression_ratio().round().max(1.0) as u32;
             features.set_compressed(&CompressedDesc::zstd(level as u32, ratio, DECODED_BYTES_MAX));
         }
-        if plan.build_ids {
-            let mapped = self.shares.iter().map(|share| &share.mapped);
-            let before = CpuUsage::of_thread().unwrap_or_default();
-            let says_runtimes = !context.plan.synthesis.target.covers_cpus();
-            let (files, roots) = (&context.known_files, context.roots);
-            let has_kernel = ledger.samples > 0 && may_sample_kernel(features);
-            let java_maps = plan.java_maps.then_some(&context.plan.synthesis.target);
-            let code =
-                MappedCode { files, roots, says_runtimes, interpreted, has_kernel, java_maps };
-            let kept = code.describe(features, mapped, plan.kept_files.as_ref(), listener);
-            (ledger.kept_binaries, ledger.kept_bytes) = (kept.kept, kept.copied_bytes);
-            ledger.kept_ns = kept.time_ns;
-            // Copies are made when all else was added up.
-            ledger.teardown_ns += kept.time_ns;
-            ledger.wall_ns += kept.time_ns;
-            let used = CpuUsage::of_thread().unwrap_or_default().since(&before);
-            ledger.user_cpu_ns += used.user_ns;
-            ledger.system_cpu_ns += used.system_ns;
-            ledger.teardown_cpu_ns += used.total_ns();
-        }
-        if plan.room_for_names {
+        let mapped = self.shares.iter().map(|share| &share.mapped);
+        let before = CpuUsage::of_thread().unwrap_or_default();
+        let code = MappedCode {
+            choices: plan.choices,
+            files: &context.known_files,
+            roots: context.roots,
+            target: &context.plan.synthesis.target,
+            interpreted,
+            has_kernel: ledger.samples > 0 && may_sample_kernel(features),
+        };
+        let kept = code.describe(features, mapped, plan.kept_files.as_ref(), listener);
+        (ledger.kept_binaries, ledger.kept_bytes) = (kept.kept, kept.copied_bytes);
+        ledger.kept_ns = kept.time_ns;
+        // Copies are made when all else was added up.
+        ledger.teardown_ns += kept.time_ns;
+        ledger.wall_ns += kept.time_ns;
+        let used = CpuUsage::of_thread().unwrap_or_default().since(&before);
+        ledger.user_cpu_ns += used.user_ns;
+        ledger.system_cpu_ns += used.system_ns;
+        ledger.teardown_cpu_ns += used.total_ns();
+        if plan.choices.room_for_names {
             features.set(Feature::WHIT_NAMES, Vec::new());
         }
         features.set_ledger(ledger);
@@ -223,8 +227,7 @@ fn may_sample_kernel(features: &Features) -> bool {
 
 /// Gives the output a name with the time, where outputs have one.
 fn stamp(output: &mut OutputName, plan: &OutputPlan, listener: &mut dyn Listener) {
-    let files = &plan.files;
-    if (files.switch.is_some() || files.timestamp)
+    if plan.files.are_stamped()
         && !output.is_stamped()
         && let Err(error) = output.stamp(SystemTime::now())
     {

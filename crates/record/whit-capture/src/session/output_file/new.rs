@@ -135,7 +135,7 @@ impl OutputFile {
             name.undo();
             CaptureError::Output { attempt: "write", output: name.to_string(), source }
         };
-        if (plan.files.switch.is_some() || plan.files.timestamp) && !name.is_file() {
+        if plan.files.are_stamped() && !name.is_file() {
             name.undo();
             return Err(CaptureError::PipeHasNoFiles);
         }
