@@ -9,12 +9,12 @@
 //! use std::time::SystemTime;
 //! use whit_dataset::{Dataset, Facts, Outcome, export};
 //! use whit_perfdata::reader::Recording;
-//! use whit_profile::LoadOptions;
+//! use whit_profile::ReadOptions;
 //! use whit_symbolize::{DebugDirs, SymbolizerConfig};
 //! use whit_tables::{Cancel, Database};
 //!
 //! let golden = Path::new("../../../tests/recordings/golden/perf-fp/recording.data");
-//! let options = LoadOptions::new(2, SymbolizerConfig::new(DebugDirs::none()));
+//! let options = ReadOptions::new(2, SymbolizerConfig::new(DebugDirs::none()));
 //! let database = Database::new(vec![(Recording::open(golden)?, options)], Cancel::default());
 //! let now = SystemTime::now();
 //! let facts = Facts { version: "1.0.0", now, modified: now, force: false };

@@ -17,7 +17,7 @@ use whit_dataset::{
     Dataset, DatasetError, Export, Exported, Facts, Outcome, export, panics_are_caught,
 };
 use whit_perfdata::reader::Recording;
-use whit_profile::LoadOptions;
+use whit_profile::ReadOptions;
 use whit_symbolize::{DebugDirs, SymbolizerConfig};
 use whit_tables::{
     AnyTable, Cancel, Cursor, Database, Defect, SCHEMA, Store, TABLES, Value, Wanted, find,
@@ -30,7 +30,7 @@ const NOW: Duration = Duration::from_secs(1 << 32);
 fn database(golden: &Golden) -> Database {
     let dirs = DebugDirs { symfs: Some(Golden::folder().join("root")), ..DebugDirs::none() };
     let recording = Recording::open(&golden.path).expect("a golden recording");
-    let options = LoadOptions::new(2, SymbolizerConfig::new(dirs));
+    let options = ReadOptions::new(2, SymbolizerConfig::new(dirs));
     Database::new(vec![(recording, options)], Cancel::default())
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use tempfile::TempDir;
 use whit_dataset::{Dataset, Facts, export};
 use whit_perfdata::reader::Recording;
-use whit_profile::LoadOptions;
+use whit_profile::ReadOptions;
 use whit_symbolize::{DebugDirs, SymbolizerConfig};
 use whit_tables::{
     AnyTable, Budget, Cancel, Database, SAMPLE, SAMPLE_SUM, Store, TableError, Value, Wanted, find,
@@ -32,7 +32,7 @@ fn database(goldens: &[&Golden], threads: usize) -> Database {
     let open = |golden: &&Golden| {
         let dirs = DebugDirs { symfs: Some(Golden::folder().join("root")), ..DebugDirs::none() };
         let recording = Recording::open(&golden.path).expect("a golden recording");
-        (recording, LoadOptions::new(threads, SymbolizerConfig::new(dirs)))
+        (recording, ReadOptions::new(threads, SymbolizerConfig::new(dirs)))
     };
     Database::new(goldens.iter().map(open).collect(), Cancel::default())
 }

@@ -1,12 +1,13 @@
 //! The view of a recording that all writers share.
 
+use crate::request::Requests;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use whit_perfdata::attr::{Attr, AttrFlags, pmu_type};
 use whit_perfdata::feature::ClockData;
 use whit_perfdata::reader::Recording;
 use whit_profile::model::{
-    CgroupId, EventId, Frame, FrameId, FunctionId, NodeId, Profile, SampleRow, ThreadInfo,
+    CgroupId, EventId, Frame, FrameId, FunctionId, NodeId, Profile, SampleRow, ThreadId, ThreadInfo,
 };
 use whit_profile::switches::{Activity, NodeClasses, Switches, TimelineSpan, WaitClass};
 use whit_types::{CpuId, Pid, TimestampNs};
@@ -23,6 +24,7 @@ pub struct Content<'a> {
     pub profile: &'a Profile,
     /// Where the recording has them and they were loaded.
     pub switches: Option<&'a Switches>,
+    pub(crate) requests: Option<&'a Requests>,
     /// Threads that write; the files do not depend on it.
     pub(crate) threads: usize,
     /// Classes of the waits of the time line.
@@ -81,7 +83,13 @@ impl<'a> Content<'a> {
         let waits = spans.filter(|span| span.activity == Activity::Waiting);
         let classes = NodeClasses::of(profile, waits.map(|span| span.node));
         let (clock, process_names) = (recording.features.clock_data(), process_names(profile));
-        Content { profile, switches, threads: 1, classes, attrs, clock, process_names }
+        let (requests, threads) = (None, 1);
+        Content { profile, switches, requests, threads, classes, attrs, clock, process_names }
+    }
+
+    /// The same with requests, in formats that show time.
+    pub fn with_requests(self, requests: &'a Requests) -> Content<'a> {
+        Content { requests: Some(requests), ..self }
     }
 
     /// The same, written by so many threads.
@@ -102,6 +110,12 @@ impl<'a> Content<'a> {
     /// The cgroup of samples, where the recording tells it.
     pub(crate) fn cgroup(&self, row: &SampleRow) -> Option<CgroupId> {
         self.profile.facets_of(row).and_then(|facets| facets.cgroup)
+    }
+
+    /// Threads with samples whose cgroup the recording tells.
+    pub(crate) fn threads_with_cgroups(&self) -> impl Iterator<Item = ThreadId> {
+        let rows = self.profile.rows.iter().filter(|row| self.cgroup(row).is_some());
+        rows.map(|row| row.thread)
     }
 
     pub(crate) fn cgroup_path(&self, cgroup: CgroupId) -> &'a str {

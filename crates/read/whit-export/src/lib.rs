@@ -8,13 +8,14 @@
 //! use std::path::Path;
 //! use whit_export::{Content, Format, write};
 //! use whit_perfdata::reader::Recording;
-//! use whit_profile::{LoadOptions, load};
+//! use whit_profile::{ReadOptions, Reading, Samples};
 //! use whit_symbolize::{DebugDirs, SymbolizerConfig};
 //!
 //! let golden = Path::new("../../../tests/recordings/golden");
 //! let recording = Recording::open(&golden.join("perf-fp/recording.data"))?;
 //! let dirs = DebugDirs { symfs: Some(golden.join("root")), ..DebugDirs::none() };
-//! let profile = load(&recording, &LoadOptions::new(2, SymbolizerConfig::new(dirs)), &|_, _| ())?;
+//! let options = ReadOptions::new(2, SymbolizerConfig::new(dirs));
+//! let profile = Reading::open(&recording, &options).answer(Samples::default())?;
 //!
 //! let mut stacks = Vec::new();
 //! write(Format::Folded, &Content::new(&recording, &profile, None), &mut stacks)?;
@@ -41,7 +42,8 @@ mod otlp;
 mod parts;
 mod perfetto;
 mod pprof;
-mod proto;
+pub mod proto;
+mod request;
 mod speedscope;
 #[cfg(test)]
 mod test_support;
@@ -51,6 +53,7 @@ pub use delivery::{Delivery, SampleLabels};
 pub use firefox::debug_id;
 pub use format::Format;
 pub use notes::Note;
+pub use request::{Request, Requests};
 
 use perfetto::SampleForm;
 use std::io::Write;

@@ -4,15 +4,15 @@ use crate::content::Content;
 use std::path::Path;
 use whit_perfdata::reader::Recording;
 use whit_profile::model::{NodeId, ThreadId};
-use whit_profile::switches::{self, Activity, SwitchOptions, TimelineSpan, Trust};
-use whit_profile::{LoadOptions, SinglesWanted, has_cgroups, load};
+use whit_profile::switches::{Activity, SamplesAndSwitches, SwitchOptions, TimelineSpan, Trust};
+use whit_profile::{ReadOptions, Reading, Samples, SinglesWanted, has_cgroups};
 use whit_symbolize::{DebugDirs, SymbolizerConfig};
 use whit_types::{CpuId, TimestampNs};
 
 /// Hands the content of a golden recording on.
 pub(crate) fn with_content<T>(name: &str, take: impl FnOnce(&Content<'_>) -> T) -> T {
     let (recording, options) = opened(name);
-    let profile = load(&recording, &options, &|_, _| ()).expect("load");
+    let profile = Reading::open(&recording, &options).answer(Samples::default()).expect("load");
     take(&Content::new(&recording, &profile, None))
 }
 
@@ -24,11 +24,12 @@ pub(crate) fn with_time_line<T>(
     threads: usize,
     take: impl FnOnce(&Content<'_>) -> T,
 ) -> T {
-    let (recording, mut options) = opened(name);
-    options.facets.cgroup = has_cgroups(&recording);
-    options.singles = Some(SinglesWanted::Each);
-    let wanted = SwitchOptions { max_spans: 1 << 20, ..SwitchOptions::default() };
-    let loaded = switches::load(&recording, &options, wanted, &|_, _| ());
+    let (recording, options) = opened(name);
+    let mut samples = Samples { singles: Some(SinglesWanted::Each), ..Samples::default() };
+    samples.facets.cgroup = has_cgroups(&recording);
+    let switches = SwitchOptions { max_spans: 1 << 20, ..SwitchOptions::default() };
+    let question = SamplesAndSwitches { samples, switches };
+    let loaded = Reading::open(&recording, &options).answer(question);
     let (profile, mut switches) = loaded.expect("load");
     if !switches.sources.has_switches() {
         let threads = profile.rows.first().map(|row| row.thread).filter(|_| adds_waits);
@@ -55,9 +56,9 @@ fn run_and_wait(thread: ThreadId) -> [TimelineSpan; 2] {
     )
 }
 
-fn opened(name: &str) -> (Recording, LoadOptions) {
+fn opened(name: &str) -> (Recording, ReadOptions) {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/recordings/golden");
     let recording = Recording::open(&golden.join(name).join("recording.data")).expect("open");
     let dirs = DebugDirs { symfs: Some(golden.join("root")), ..DebugDirs::none() };
-    (recording, LoadOptions::new(2, SymbolizerConfig::new(dirs)))
+    (recording, ReadOptions::new(2, SymbolizerConfig::new(dirs)))
 }

@@ -16,6 +16,7 @@ use super::moments::MomentFacts;
 use super::switches::SwitchBlock;
 use super::tables::{Tables, bounded_name};
 use super::{HtmlError, MAX_WARNINGS, columns};
+use whit_view::brief::Headline;
 use whit_view::json_strings;
 use whit_view::ledger_json::{LedgerJson, Names};
 use whit_view::warning::warning_text;
@@ -65,6 +66,8 @@ pub(crate) struct More {
     pub(crate) start_view: Option<&'static str>,
     /// When samples were taken; the columns are in a block of their own.
     pub(crate) moments: Option<MomentFacts>,
+    /// The line above all views; none for two sides.
+    pub(crate) headline: Option<Headline>,
     /// The page's server has ranges of time.
     pub(crate) is_served: bool,
 }

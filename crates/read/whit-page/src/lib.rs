@@ -73,6 +73,7 @@ use std::io::{self, Write};
 
 use whit_profile::model::Profile;
 use whit_profile::switches::{Switches, TimelineSpan};
+use whit_view::brief::Headline;
 
 /// Call tree nodes that a page holds at most; above it, small subtrees are folded.
 pub const MAX_NODES: usize = 200_000;
@@ -229,6 +230,7 @@ fn write_page(
     if let Some(switches) = switches {
         check::check_switches(profile, switches)?;
     }
+    let headline = content.comparison.is_none().then(|| Headline::new(profile, switches));
     let with_waits = switches.and_then(|switches| wall::with_waits(profile, switches));
     let profile = with_waits.as_ref().map_or(profile, |waits| &waits.profile);
     let tables = tables::build(profile, options);
@@ -247,7 +249,8 @@ fn write_page(
     let compare = content.comparison.map(|it| compare::block(it, profile, &tables)).transpose()?;
     let start_view = if compare.is_some() { Some("compare") } else { start_view };
     let is_served = ranges.is_some();
-    let more = data::More { switches, code, compare, start_view, moments: facts, is_served };
+    let more =
+        data::More { switches, code, compare, start_view, moments: facts, headline, is_served };
     let title = page_title(profile, options);
     page::write(&title, is_served, out, |name, out| match name {
         "moments" => Ok(entries.iter().try_for_each(|entries| entries.write(out))?),

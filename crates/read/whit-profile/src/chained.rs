@@ -9,17 +9,18 @@ use crate::call_chain::chain::{Chain, ChainMaker};
 use crate::call_chain::chain_entry::{ChainEntry, Side};
 use crate::call_chain::stops::StopCounts;
 use crate::error::LoadError;
-use crate::first_pass::prepare::{Prepared, prepare_unsplit};
+use crate::first_pass::prepare::{Needs, Prepared, prepare};
 use crate::in_order::ordered_pool::{self, in_turn};
-use crate::options::LoadOptions;
 use crate::progress::Progress;
+use crate::reading::{Question, Reading};
+use crate::samples::Samples;
 use crate::warning::Warning;
 use std::io;
 use whit_perfdata::chained::{ChainedForm, UserAddress};
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{RawRecord, record_type};
 use whit_perfdata::sample::context;
-use whit_perfdata::stream::{Block, BlockRange, BlockReader, Stream};
+use whit_perfdata::stream::{Block, BlockRange, BlockReader};
 use whit_perfdata::unwound::Unwound;
 use whit_types::{Pid, TimestampNs};
 
@@ -52,45 +53,47 @@ pub struct Chained {
     pub warnings: Vec<Warning>,
 }
 
-/// Hands the records of each stream to `put`, block by block, the streams one after the other. The samples have the form
-/// of [`chained_events`](whit_perfdata::chained::chained_events).
-///
-/// # Errors
-/// The recording cannot be read, `put` fails, or there is AUX area data.
-pub fn write_chained(
-    recording: &Recording,
-    options: &LoadOptions,
-    report_progress: &(dyn Fn(u64, u64) + Sync),
-    put: &mut dyn FnMut(usize, &[u8]) -> io::Result<()>,
-) -> Result<Chained, ChainedError> {
-    let stream_bytes: u64 = recording.streams.iter().map(Stream::size_bytes).sum();
-    let progress = Progress::new(2 * stream_bytes, report_progress);
-    let options = &LoadOptions { names_kernel: false, ..options.clone() };
-    let prepared = prepare_unsplit(recording, options, &progress)?;
-    if prepared.scan.wrapped.auxtrace > 0 {
-        return Err(ChainedError::Aux);
+/// The records of a whole recording with call chains in the place of stack dumps, whatever the reading selects. Samples
+/// have the form of [`chained_events`](whit_perfdata::chained::chained_events).
+pub struct ChainedRecords<'a> {
+    /// Takes the records block by block, with the number of their stream; the streams one after the other.
+    pub put: &'a mut dyn FnMut(usize, &[u8]) -> io::Result<()>,
+}
+
+impl Question for ChainedRecords<'_> {
+    type Answer = Chained;
+    type Error = ChainedError;
+
+    fn read(self, reading: Reading<'_>) -> Result<Chained, ChainedError> {
+        let (recording, progress) = (reading.recording, reading.progress(2));
+        let samples = Samples { names_kernel: false, ..Samples::default() };
+        let needs = Needs { keeps_reads_whole: true, ..Needs::of(samples) };
+        let prepared = prepare(reading, needs, &progress)?;
+        if prepared.scan.wrapped.auxtrace > 0 {
+            return Err(ChainedError::Aux);
+        }
+        let mut blocks = Blocks::new(&prepared);
+        let mut chained = Chained::default();
+        let make = |_| Worker::new(recording, &prepared, reading.options.max_stack);
+        let fill = |job: &mut Job| blocks.next(job, &progress);
+        let take = |job: &mut Job| {
+            job.failed.take().map_or(Ok(()), Err)?;
+            chained.records += job.records;
+            chained.bytes += job.out.len() as u64;
+            Ok::<_, ChainedError>((self.put)(job.stream, &job.out)?)
+        };
+        let rests = in_turn(reading.threads(), make, || fill, take)?;
+        prepared.check_dumps()?;
+        let mut stops = StopCounts::of_chained(&recording.features);
+        for (of_worker, samples) in rests {
+            stops.add(&of_worker);
+            chained.samples += samples;
+        }
+        chained.unwound = stops.as_unwound();
+        chained.warnings = crate::result::describe::scan_warnings(recording, &prepared);
+        chained.warnings.extend(stops.warnings());
+        Ok(chained)
     }
-    let mut blocks = Blocks::new(&prepared);
-    let mut chained = Chained::default();
-    let make = |_| Worker::new(recording, &prepared, options.max_stack);
-    let fill = |job: &mut Job| blocks.next(job, &progress);
-    let take = |job: &mut Job| {
-        job.failed.take().map_or(Ok(()), Err)?;
-        chained.records += job.records;
-        chained.bytes += job.out.len() as u64;
-        Ok::<_, ChainedError>(put(job.stream, &job.out)?)
-    };
-    let rests = in_turn(options.threads, make, || fill, take)?;
-    prepared.check_dumps()?;
-    let mut stops = StopCounts::of_chained(&recording.features);
-    for (of_worker, samples) in rests {
-        stops.add(&of_worker);
-        chained.samples += samples;
-    }
-    chained.unwound = stops.as_unwound();
-    chained.warnings = crate::result::describe::scan_warnings(recording, &prepared);
-    chained.warnings.extend(stops.warnings());
-    Ok(chained)
 }
 
 /// The blocks of all streams, in their order.

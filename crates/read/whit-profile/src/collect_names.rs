@@ -1,24 +1,24 @@
 //! Collects the names for a recording that is to carry them.
 //!
-//! Reading a recording asks binaries for names. A collector makes the passes of a reader with a symbolizer that
-//! notes each answer, and looks beside these at each address that any view may show: call chains, branches, data.
+//! Reading a recording asks binaries for names. The symbolizer that the readings of views share notes each answer. This
+//! pass looks at each further address that any view may show: call chains, branches, data.
 
 use crate::blocks::deferred::ChainedBlock;
-use crate::blocks::stream_plan::BlockTimes;
 use crate::blocks::work::WorkQueue;
 use crate::call_chain::chain::{Chain, ChainMaker, CodePlace};
 use crate::call_chain::chain_entry::{ChainEntry, side_of_address};
 use crate::error::LoadError;
 use crate::facets::{WantedData, WantedTrace};
-use crate::first_pass::prepare::{Prepared, prepare};
+use crate::first_pass::prepare::{Needs, Prepared, prepare};
 use crate::machine_model::binaries::key_of;
 use crate::machine_model::dso_table::RecordedKind;
 use crate::naming::code::SourceLine;
 use crate::naming::lookup::{CodeLookup, Lookup};
 use crate::naming::place_names::PlaceNames;
 use crate::naming::place_symbols::PlaceNamer;
-use crate::options::{KeptSymbols, LoadOptions};
 use crate::progress::Progress;
+use crate::reading::{Question, Reading, WHOLE_STACK};
+use crate::samples::Samples;
 use crate::second_pass::sample_sums::ParsedSample;
 use crate::tracepoints::Tracepoints;
 use rustc_hash::FxHashSet;
@@ -30,54 +30,33 @@ use whit_perfdata::stream::{Block, BlockReader};
 use whit_symbolize::NamesWriter;
 use whit_types::{Avma, TimestampNs};
 
-/// Longest call chain that is looked at: more than a record holds.
-const MAX_FRAMES: usize = 1 << 13;
-
-/// Collects the names that a recording's frames have on this machine.
-#[derive(Debug)]
-pub struct NamesCollector {
-    options: LoadOptions,
+/// The names of the frames of all samples, whatever the reading selects, with each other name that earlier readings from
+/// the same sources noted ([`ReadOptions::with_notes`](crate::ReadOptions::with_notes)), in the form that recordings
+/// carry.
+#[derive(Clone, Copy, Debug)]
+pub struct NotedNames<'a> {
+    /// Texts of source lines to add.
+    pub lines: &'a [(SourceLine, String)],
 }
 
-impl NamesCollector {
-    /// With the places of symbols that `options` says.
-    pub fn new(options: LoadOptions) -> NamesCollector {
-        let mut options = LoadOptions { max_stack: MAX_FRAMES, ..options };
-        options.symbols.notes = true;
-        options.kept_symbols = Some(KeptSymbols::default());
-        NamesCollector { options }
-    }
+impl Question for NotedNames<'_> {
+    type Answer = Vec<u8>;
+    type Error = LoadError;
 
-    /// For loads of the recording whose answers are wanted too.
-    pub fn options(&self) -> &LoadOptions {
-        &self.options
-    }
-
-    /// Looks at all samples, and gives the names of their frames with all other noted answers, and with these texts of
-    /// source lines.
-    ///
-    /// # Errors
-    /// The recording changed while it was read.
-    pub fn collect(
-        &self,
-        recording: &Recording,
-        lines: &[(SourceLine, String)],
-        report_progress: &(dyn Fn(u64, u64) + Sync),
-    ) -> Result<Vec<u8>, LoadError> {
-        let stream_bytes: u64 = recording.streams.iter().map(|stream| stream.size_bytes()).sum();
-        let progress = Progress::new(2 * stream_bytes, report_progress);
-        let mut options = self.options.clone();
+    fn read(self, reading: Reading<'_>) -> Result<Vec<u8>, LoadError> {
+        let (recording, progress) = (reading.recording, reading.progress(2));
+        let mut samples = Samples::default();
         let has_data = |event: &EventDesc| event.attr.sample_type.contains(SampleType::ADDR);
         if recording.events.iter().any(has_data) {
-            options.facets.data = WantedData::Address;
+            samples.facets.data = WantedData::Address;
         }
-        let mut prepared = prepare(recording, &options, BlockTimes::Skip, &progress)?;
+        let mut prepared = prepare(reading, Needs::of(samples), &progress)?;
         prepared.tracepoints = Tracepoints::of(recording, WantedTrace::Text);
-        let places = all_places(recording, &options, &prepared, &progress)?;
+        let places = all_places(reading, &prepared, &progress)?;
         name_all(&prepared, &places);
         let mut writer = NamesWriter::new();
         add_answers(&mut writer, &prepared);
-        for (line, text) in lines {
+        for (line, text) in self.lines {
             writer.add_line(&line.file, line.line, text);
         }
         Ok(writer.finish())
@@ -86,14 +65,13 @@ impl NamesCollector {
 
 /// The distinct places of all samples, by binary.
 fn all_places(
-    recording: &Recording,
-    options: &LoadOptions,
+    reading: Reading<'_>,
     prepared: &Prepared,
     progress: &Progress<'_>,
 ) -> Result<Vec<CodePlace>, LoadError> {
     let queue = WorkQueue::new(&prepared.scan.plans);
-    let worker = || Worker::new(recording, prepared).run(&queue, progress);
-    let (own, others) = prepared.kernel_load.run_during(options.threads, worker);
+    let worker = || Worker::new(reading.recording, prepared).run(&queue, progress);
+    let (own, others) = prepared.kernel_load.run_during(reading.threads(), worker);
     let mut places = own?;
     for other in others {
         places.extend(other.map_err(|_| LoadError::WorkerDied)??);
@@ -151,7 +129,7 @@ impl<'a> Worker<'a> {
         Worker {
             recording,
             prepared,
-            maker: ChainMaker::new(prepared.chain_context(MAX_FRAMES)),
+            maker: ChainMaker::new(prepared.chain_context(WHOLE_STACK)),
             names: PlaceNames::new(prepared),
             chain: Chain::default(),
             places: FxHashSet::default(),

@@ -6,7 +6,7 @@
 
 use crate::ids::{CgroupId, DsoId, FrameId, TextId};
 use crate::machine_model::cgroups::CgroupIndex;
-use crate::parallelism::level::Parallelism;
+use crate::parallelism::Parallelism;
 use std::num::NonZeroU64;
 use whit_types::{Avma, CpuId, TimestampNs};
 
@@ -188,7 +188,7 @@ pub struct WantedFacets {
     pub time_quantum_ns: Option<NonZeroU64>,
     /// Latencies of memory events.
     pub weight: bool,
-    /// How many threads ran, where the loader tells.
+    /// How many threads ran, where [`Samples::parallelism`](crate::Samples::parallelism) asks.
     pub parallelism: bool,
     /// Cycles that instructions took (key `ins_lat`).
     pub instruction_latency: bool,
@@ -208,7 +208,7 @@ pub struct WantedFacets {
     pub phys_addr: bool,
     /// Key `data_page_size`.
     pub data_page_size: bool,
-    /// Branches, where [`LoadOptions::count`](crate::LoadOptions::count) makes rows of them.
+    /// Branches, where [`Samples::count`](crate::Samples::count) makes rows of them.
     pub branches: WantedBranches,
 }
 

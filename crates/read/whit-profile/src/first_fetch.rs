@@ -3,21 +3,22 @@
 use crate::companions::Companions;
 use crate::error::LoadError;
 use crate::first_pass::prepare::Prepared;
-use crate::load::second_pass;
-use crate::options::LoadOptions;
 use crate::progress::Progress;
+use crate::reading::Reading;
+use crate::samples::Samples;
+use crate::samples_pass::second_pass;
 use crate::second_pass::companion_fetch::fetch;
 use crate::warning::Warning;
-use whit_perfdata::reader::Recording;
 
 /// Fetches the companions that the user wants: a reading of its own adds the samples up.
 pub(crate) fn fetch_first(
-    recording: &Recording,
-    options: &LoadOptions,
+    reading: Reading<'_>,
+    question: &Samples,
     prepared: &Prepared,
     progress: &Progress<'_>,
 ) -> Result<Vec<Warning>, LoadError> {
-    let Companions::Fetch { .. } = options.companions else { return Ok(Vec::new()) };
-    let sums = second_pass(recording, options, prepared, progress)?.sums;
-    Ok(fetch(prepared, options, &sums, &[]))
+    let companions = &reading.options.names.companions;
+    let Companions::Fetch { .. } = companions else { return Ok(Vec::new()) };
+    let sums = second_pass(reading, question, prepared, progress)?.sums;
+    Ok(fetch(prepared, companions, &sums, &[]))
 }

@@ -5,17 +5,21 @@
 //! second pass samples can then be looked up in any order, so that several threads decode blocks
 //! of the file at once, each with sums of its own. Symbols come last, once per distinct place.
 //!
+//! A [`Reading`] answers [`Question`]s: of [`Samples`], of switches ([`switches::SamplesAndSwitches`]), of text
+//! ([`script::Script`]), of [`tasks::Tasks`], of [`tables::Tables`].
+//!
 //! ```
 //! use std::path::Path;
 //! use whit_perfdata::reader::Recording;
-//! use whit_profile::{LoadOptions, load};
+//! use whit_profile::{ReadOptions, Reading, Samples};
 //! use whit_symbolize::{DebugDirs, SymbolizerConfig};
 //!
 //! let golden = Path::new("../../../tests/recordings/golden");
 //! let recording = Recording::open(&golden.join("perf-fp/recording.data"))?;
 //! // The recorded programs are kept below another root than `/`.
 //! let dirs = DebugDirs { symfs: Some(golden.join("root")), ..DebugDirs::none() };
-//! let profile = load(&recording, &LoadOptions::new(2, SymbolizerConfig::new(dirs)), &|_, _| ())?;
+//! let options = ReadOptions::new(2, SymbolizerConfig::new(dirs));
+//! let profile = Reading::open(&recording, &options).answer(Samples::default())?;
 //!
 //! let hottest = profile.rows.iter().max_by_key(|row| row.period).unwrap();
 //! let frame = profile.frames[profile.nodes[hottest.node.index()].frame.index()];
@@ -50,18 +54,23 @@ mod header_facts;
 mod ids;
 mod in_order;
 mod interner;
-mod load;
 mod loss_window;
 mod machine_model;
 pub mod model;
+mod name_sources;
 mod naming;
-mod options;
+mod object_table;
 pub mod parallelism;
+mod parallelism_pass;
 pub mod precision;
 mod progress;
+mod reading;
 mod result;
+mod samples;
+mod samples_pass;
 pub mod script;
 mod second_pass;
+mod selection;
 mod stack_table;
 mod step_watch;
 mod sums;
@@ -69,23 +78,26 @@ pub mod switches;
 pub mod tables;
 pub mod tasks;
 pub mod time_filter;
+mod trace_number;
 mod tracepoints;
 pub mod wall;
 pub mod warning;
 
-pub use chained::{Chained, ChainedError, write_chained};
-pub use collect_names::NamesCollector;
+pub use chained::{Chained, ChainedError, ChainedRecords};
+pub use collect_names::NotedNames;
 pub use error::LoadError;
 pub use facets::{
     BranchFacet, DataPlace, Facets, WantedBranches, WantedData, WantedFacets, WantedTrace,
 };
 pub use first_pass::sample_filter::has_cgroups;
-pub use load::{load, load_code, load_with_code};
 pub use machine_model::machine::ThisMachine;
 pub use machine_model::own_names::own_names;
+pub use name_sources::{KeptSymbols, NameSources};
 pub use naming::code::{CodeBytes, CodeFinder, NoCode, SourceLine, SourceOf};
-pub use options::{Counted, KeptSymbols, LoadOptions, MAX_SINGLES, SinglesWanted};
+pub use reading::{Question, ReadOptions, Reading, WithCode};
 pub use result::describe::header_of;
 pub use result::merge::merge;
+pub use samples::{Counted, MAX_SINGLES, Samples, SinglesWanted};
+pub use selection::Selection;
 pub use sums::examples::{ExampleSample, keep as keep_example};
 pub use tracepoints::Tracepoints;

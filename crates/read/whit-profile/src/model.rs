@@ -17,7 +17,7 @@ use crate::facets::Facets;
 pub use crate::header_facts::{HeaderEvent, HeaderFacts};
 pub use crate::ids::*;
 use crate::loss_window::LossWindow;
-use crate::parallelism::set::ParallelismInfo;
+use crate::parallelism::ParallelismInfo;
 use crate::precision::Precision;
 use crate::sums::examples::ExampleSample;
 use crate::warning::Warning;

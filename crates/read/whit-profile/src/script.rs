@@ -19,14 +19,13 @@ use crate::blocks::stream_plan::BlockTimes;
 pub use crate::blocks::stream_plan::RecordKinds;
 use crate::error::LoadError;
 use crate::first_fetch::fetch_first;
-use crate::first_pass::prepare::prepare;
+use crate::first_pass::prepare::{Needs, prepare};
 use crate::in_order::ordered::OrderedSamples;
-use crate::options::LoadOptions;
-use crate::progress::Progress;
+use crate::reading::{Question, Reading};
+use crate::samples::Samples;
 use crate::warning::Warning;
 use std::io::Write;
 use whit_perfdata::feature::EventDesc;
-use whit_perfdata::reader::Recording;
 use whit_perfdata::record::RawRecord;
 use whit_perfdata::sample::Sample;
 use whit_types::{Avma, CpuId, OutsideText, Pid, Tid, TimestampNs};
@@ -174,26 +173,32 @@ pub trait Format: Sync {
     fn sample(&self, sample: &ScriptedSample<'_>, out: &mut Vec<u8>);
 }
 
-/// Hands every sample to `format` and writes what that appends, in order of time.
-pub fn script(
-    recording: &Recording,
-    options: &LoadOptions,
-    report_progress: &(dyn Fn(u64, u64) + Sync),
-    format: &dyn Format,
-    out: &mut dyn Write,
-) -> Result<ScriptSummary, ScriptError> {
-    let stream_bytes: u64 = recording.streams.iter().map(|stream| stream.size_bytes()).sum();
-    let progress = Progress::new(2 * stream_bytes, report_progress);
-    let takes = match format.records() {
-        kinds if kinds.is_empty() => BlockTimes::Note,
-        kinds => BlockTimes::NoteRecords(kinds),
-    };
-    let prepared = prepare(recording, options, takes, &progress)?;
-    let mut warnings = crate::result::describe::scan_warnings(recording, &prepared);
-    warnings.extend(fetch_first(recording, options, &prepared, &progress)?);
-    let mut summary = ScriptSummary { samples: 0, warnings };
-    let mut samples = OrderedSamples::new(&prepared, takes, options.threads, &progress);
-    let work = Work { recording, options, prepared: &prepared, format };
-    pipeline::run(work, &mut samples, out, &mut summary)?;
-    Ok(summary)
+/// The text of every sample, in order of time.
+pub struct Script<'a> {
+    /// Makes the text.
+    pub format: &'a dyn Format,
+    /// Where it is written.
+    pub out: &'a mut dyn Write,
+}
+
+impl Question for Script<'_> {
+    type Answer = ScriptSummary;
+    type Error = ScriptError;
+
+    fn read(self, reading: Reading<'_>) -> Result<ScriptSummary, ScriptError> {
+        let Script { format, out } = self;
+        let (question, progress) = (Samples::default(), reading.progress(2));
+        let takes = match format.records() {
+            kinds if kinds.is_empty() => BlockTimes::Note,
+            kinds => BlockTimes::NoteRecords(kinds),
+        };
+        let prepared = prepare(reading, Needs::in_order(question, takes), &progress)?;
+        let mut warnings = crate::result::describe::scan_warnings(reading.recording, &prepared);
+        warnings.extend(fetch_first(reading, &question, &prepared, &progress)?);
+        let mut summary = ScriptSummary { samples: 0, warnings };
+        let mut samples = OrderedSamples::new(&prepared, takes, reading.threads(), &progress);
+        let work = Work { reading, prepared: &prepared, format };
+        pipeline::run(work, &mut samples, out, &mut summary)?;
+        Ok(summary)
+    }
 }

@@ -7,13 +7,13 @@ mod memory;
 mod read;
 
 use crate::error::LoadError;
+use crate::reading::{Question, Reading};
 use crate::warning::Warning;
 use memory::Memory;
 use read::{Change, TimedChange};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use whit_perfdata::reader::Recording;
 use whit_types::{OutsideText, Pid, Tid};
 
 pub use memory::MappedRange;
@@ -44,25 +44,26 @@ pub struct Task {
     pub ranges: Arc<Vec<MappedRange>>,
 }
 
-/// Reads the tasks, with `threads` threads.
-///
-/// # Errors
-/// A decoding thread died.
-pub fn tasks(
-    recording: &Recording,
-    threads: usize,
-    report_progress: &(dyn Fn(u64, u64) + Sync),
-) -> Result<TaskList, LoadError> {
-    let read = read::read(recording, threads, report_progress)?;
-    let mut tree = Replay::default();
-    tree.set_idle();
-    for TimedChange { change, .. } in &read.changes {
-        tree.apply(change);
+/// The tasks of a whole recording, whatever the reading selects.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tasks;
+
+impl Question for Tasks {
+    type Answer = TaskList;
+    type Error = LoadError;
+
+    fn read(self, reading: Reading<'_>) -> Result<TaskList, LoadError> {
+        let read = read::read(reading);
+        let mut tree = Replay::default();
+        tree.set_idle();
+        for TimedChange { change, .. } in &read.changes {
+            tree.apply(change);
+        }
+        for (pid, tid) in &read.sampled {
+            tree.find_or_add(*pid, *tid);
+        }
+        Ok(TaskList { tasks: tree.list(), warnings: read.warnings })
     }
-    for (pid, tid) in &read.sampled {
-        tree.find_or_add(*pid, *tid);
-    }
-    Ok(TaskList { tasks: tree.list(), warnings: read.warnings })
 }
 
 struct Thread {

@@ -15,6 +15,8 @@ pub struct WallSums {
     pub waiting_ns: u64,
     /// Taken off the CPU, and runnable.
     pub preempted_ns: u64,
+    /// The part of `preempted_ns` that began as the cgroup had used its quota of CPU time up.
+    pub throttled_ns: u64,
     /// From a wake-up, or from the beginning of the thread, until it comes onto a CPU.
     pub run_queue_ns: u64,
     /// In runs and waits that a loss touches.
@@ -32,6 +34,7 @@ impl WallSums {
             cpu_ns: sums.cpu_ns,
             waiting_ns: sync_ns.saturating_add(sums.open_blocked_ns),
             preempted_ns: sums.preempt_wait_ns.saturating_add(sums.open_preempt_ns),
+            throttled_ns: sums.throttled_wait_ns,
             run_queue_ns: [sums.runnable_ns, sums.new_wait_ns, sums.open_runnable_ns]
                 .into_iter()
                 .fold(0, u64::saturating_add),
@@ -43,7 +46,7 @@ impl WallSums {
 
     /// Sum of all kinds of time, in nanoseconds.
     pub fn total_ns(&self) -> u64 {
-        let WallSums { cpu_ns, waiting_ns, preempted_ns, run_queue_ns, lossy_ns } = *self;
+        let WallSums { cpu_ns, waiting_ns, preempted_ns, run_queue_ns, lossy_ns, .. } = *self;
         [cpu_ns, waiting_ns, preempted_ns, run_queue_ns, lossy_ns]
             .into_iter()
             .fold(0, u64::saturating_add)
@@ -63,6 +66,7 @@ mod tests {
             blocked_ns: 20,
             runnable_ns: 10,
             preempt_wait_ns: 100,
+            throttled_wait_ns: 60,
             new_wait_ns: 200,
             lossy_wait_ns: 400,
             open_wait_ns: 3_000,
@@ -75,6 +79,7 @@ mod tests {
         let wall = WallSums::of(&sums);
         assert_eq!((wall.cpu_ns, wall.waiting_ns), (1, 60 + 1_500));
         assert_eq!((wall.preempted_ns, wall.run_queue_ns), (900, 10 + 200 + 300));
+        assert_eq!(wall.throttled_ns, 60);
         assert_eq!(wall.lossy_ns, 2 + 400 + 1_400);
         assert_eq!(wall.total_ns(), 1 + 2 + 70 + 100 + 200 + 400 + 4_000);
     }

@@ -274,6 +274,15 @@ pub enum Warning {
         /// Their number.
         threads: usize,
     },
+    /// No wait was for an object of such a name.
+    NoSuchWaitObject {
+        /// The parts of names that were asked for.
+        parts: Vec<String>,
+        /// The recording names objects at all.
+        recorded: bool,
+        /// Names of objects that threads waited for longest.
+        longest: Vec<String>,
+    },
     /// The names that the recording carries itself were not used.
     OwnNames(NamesDefect),
     /// Threads took more CPU time than there was.

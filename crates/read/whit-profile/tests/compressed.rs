@@ -13,7 +13,8 @@ use whit_perfdata::feature::{EventDesc, Features};
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::record_type;
 use whit_perfdata::writer::FileWriter;
-use whit_profile::{load, script};
+use whit_profile::script::{self, Script};
+use whit_profile::{Reading, Samples};
 use zstd::stream::raw::{Encoder, InBuffer, Operation, OutBuffer};
 
 fn recording(stream: &[u8]) -> Recording {
@@ -60,7 +61,8 @@ struct Given {
 
 fn given(recording: &Recording, threads: usize) -> Given {
     let options = options(threads);
-    let profile = load(recording, &options, &|_, _| {}).unwrap();
+    let reading = Reading::open(recording, &options);
+    let profile = reading.answer(Samples::default()).unwrap();
     let mut rows: Vec<_> = profile
         .rows
         .iter()
@@ -72,7 +74,8 @@ fn given(recording: &Recording, threads: usize) -> Given {
         .collect();
     rows.sort_unstable();
     let mut samples = Vec::new();
-    let summary = script::script(recording, &options, &|_, _| {}, &Plainly, &mut samples).unwrap();
+    let question = Script { format: &Plainly, out: &mut samples };
+    let summary = reading.answer(question).unwrap();
     assert_eq!(samples.len() as u64, summary.samples * 16);
     Given { rows, samples, warnings: format!("{:?}", profile.warnings) }
 }

@@ -14,7 +14,8 @@ use whit_perfdata::reader::Recording;
 use whit_perfdata::record::record_type;
 use whit_perfdata::writer::FileWriter;
 use whit_profile::model::NodeId;
-use whit_profile::{load, script};
+use whit_profile::script::{self, Script};
+use whit_profile::{Reading, Samples};
 
 const SAMPLES: u64 = 200;
 const DUMP_BYTES: usize = 32 << 10;
@@ -119,14 +120,16 @@ fn walks_find_the_frames_of_the_whole_dump() {
     let (whole, _) = recording(&bytes());
     for threads in [1, 2] {
         let (mut out, mut expected) = (Vec::new(), Vec::new());
-        script::script(&whole, &options(threads), &|_, _| {}, &Chains, &mut out).unwrap();
+        let options = options(threads);
+        let reading = Reading::open(&whole, &options);
+        reading.answer(Script { format: &Chains, out: &mut out }).unwrap();
         for number in 0..SAMPLES {
             expected.push(CODE + number);
             expected.extend((1..=FRAME_RECORDS.len() as u64).map(|caller| CODE + 0x1000 * caller));
         }
         assert_eq!(out.len(), expected.len() * 8);
         assert!(out == to_bytes(&expected));
-        let profile = load(&whole, &options(threads), &|_, _| {}).unwrap();
+        let profile = reading.answer(Samples::default()).unwrap();
         let parent = |node: &NodeId| profile.nodes.get(node.0 as usize).map(|node| node.parent);
         for row in &profile.rows {
             let chain = successors(Some(row.node), parent).take_while(|node| *node != NodeId::NONE);
@@ -140,11 +143,17 @@ fn walks_find_the_frames_of_the_whole_dump() {
 fn a_file_that_is_cut_in_the_second_pass_is_an_error() {
     let bytes = bytes();
     for threads in [1, 2] {
+        let options = options(threads);
         let (whole, file) = recording(&bytes);
-        let profile = load(&whole, &options(threads), &cut_at(&file, 100)).unwrap();
+        let reading = Reading::open(&whole, &options);
+        let samples = |percent| {
+            let cut = cut_at(&file, percent);
+            reading.with_progress(&cut).answer(Samples::default())
+        };
+        let profile = samples(100).unwrap();
         assert_eq!(profile.events[0].samples, SAMPLES);
 
-        let error = load(&whole, &options(threads), &cut_at(&file, 60)).unwrap_err().to_string();
+        let error = samples(60).unwrap_err().to_string();
         assert!(
             error.starts_with("the recording changed while it was read: cannot read"),
             "{error}"
@@ -152,7 +161,8 @@ fn a_file_that_is_cut_in_the_second_pass_is_an_error() {
 
         let (whole, file) = recording(&bytes);
         let cut = cut_at(&file, 60);
-        let error = script::script(&whole, &options(threads), &cut, &Chains, &mut sink());
+        let reading = Reading::open(&whole, &options).with_progress(&cut);
+        let error = reading.answer(Script { format: &Chains, out: &mut sink() });
         let error = error.unwrap_err().to_string();
         assert!(
             error.starts_with("the recording changed while it was read: cannot read"),
@@ -163,9 +173,10 @@ fn a_file_that_is_cut_in_the_second_pass_is_an_error() {
 
 #[test]
 fn a_file_that_is_cut_in_the_first_pass_is_an_error_too() {
-    let (cut, file) = recording(&bytes());
-    let error =
-        load(&cut, &options(1), &cut_at(&file, 20)).map(|profile| profile.events[0].samples);
+    let (whole, file) = recording(&bytes());
+    let (options, cut) = (options(1), cut_at(&file, 20));
+    let reading = Reading::open(&whole, &options).with_progress(&cut);
+    let error = reading.answer(Samples::default()).map(|profile| profile.events[0].samples);
     // The second pass meets the end before the blocks that the first one has seen.
     let error = error.unwrap_err().to_string();
     assert!(error.starts_with("the recording changed while it was read: cannot read"), "{error}");

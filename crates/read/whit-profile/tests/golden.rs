@@ -7,22 +7,22 @@ use std::num::NonZeroU64;
 
 use whit_perfdata::reader::Recording;
 use whit_profile::model::{FrameId, NodeId, Profile, RecordingInfo};
-use whit_profile::script::{self, Format, RecordStart, ScriptedFrame, ScriptedSample};
-use whit_profile::switches::{self, SwitchOptions, Switches};
+use whit_profile::script::{Format, RecordStart, Script, ScriptedFrame, ScriptedSample};
+use whit_profile::switches::{self, SamplesAndSwitches, SwitchOptions, Switches};
 use whit_profile::time_filter::TimeFilter;
-use whit_profile::{LoadOptions, WantedFacets, load};
+use whit_profile::{ReadOptions, Reading, Samples, WantedFacets};
 use whit_symbolize::{DebugDirs, SymbolizerConfig};
 use whit_testing::golden::{Golden, Lines};
 use whit_types::{Avma, CpuId};
 
 /// Symbols of the kept programs and of no others.
-fn options(threads: usize) -> LoadOptions {
+fn options(threads: usize) -> ReadOptions {
     let folder = Golden::folder();
     let dirs = DebugDirs { symfs: Some(folder.join("root")), ..DebugDirs::none() };
     let mut symbols = SymbolizerConfig::new(dirs);
     symbols.kernel.kallsyms = Some(folder.join("kallsyms"));
     symbols.perf_map_dirs.clear();
-    LoadOptions::new(threads, symbols)
+    ReadOptions::new(threads, symbols)
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn profiles_samples_and_switches() {
 }
 
 fn write(recording: &Recording, lines: &mut Lines) {
-    match load(recording, &options(1), &|_, _| {}) {
+    match Reading::open(recording, &options(1)).answer(Samples::default()) {
         Ok(profile) => write_profile(&profile, lines),
         Err(error) => lines.push(&format!("refused: {error}")),
     }
@@ -104,17 +104,16 @@ fn frame(profile: &Profile, id: FrameId) -> String {
 /// Rows by all facets and blocks of time, loaded by several threads.
 fn write_parts(recording: &Recording, lines: &mut Lines) {
     lines.push("== by CPU, cgroup, time and weight");
-    let mut options = options(3);
     let time_quantum_ns = NonZeroU64::new(1_000_000);
-    options.facets = WantedFacets {
+    let facets = WantedFacets {
         cpu: true,
         cgroup: true,
         time_quantum_ns,
         weight: true,
         ..WantedFacets::default()
     };
-    options.blocks = true;
-    let Ok(profile) = load(recording, &options, &|_, _| {}) else { return };
+    let samples = Samples { facets, blocks: true, ..Samples::default() };
+    let Ok(profile) = Reading::open(recording, &options(3)).answer(samples) else { return };
     lines.sorted(profile.cgroups.iter().map(|cgroup| format!("{cgroup:?}")).collect());
     write_rows(&profile, lines);
     let Some(blocks) = &profile.blocks else { return };
@@ -135,25 +134,28 @@ fn write_parts(recording: &Recording, lines: &mut Lines) {
 /// Counts samples behind each filter, and nodes of the call tree.
 fn write_filtered(recording: &Recording, lines: &mut Lines) {
     lines.push("== filtered");
-    let mut count = |name: &str, change: &dyn Fn(&mut LoadOptions)| {
+    let mut count = |name: &str, change: &dyn Fn(&mut ReadOptions)| {
         let mut options = options(1);
         change(&mut options);
-        let Ok(profile) = load(recording, &options, &|_, _| {}) else { return };
+        let Ok(profile) = Reading::open(recording, &options).answer(Samples::default()) else {
+            return;
+        };
         let samples: Vec<u64> = profile.events.iter().map(|event| event.samples).collect();
         lines.debug(name, &(samples, profile.nodes.len()));
     };
-    count("first half", &|options| options.time = TimeFilter::parse("0%-50%").ok());
-    count("last half", &|options| options.time = TimeFilter::parse("50%-100%").ok());
-    count("CPU 0", &|options| options.cpus = vec![CpuId(0)]);
-    count("CPU 1", &|options| options.cpus = vec![CpuId(1)]);
-    count("root cgroup", &|options| options.cgroups = vec!["/".into()]);
+    count("first half", &|options| options.selection.time = TimeFilter::parse("0%-50%").ok());
+    count("last half", &|options| options.selection.time = TimeFilter::parse("50%-100%").ok());
+    count("CPU 0", &|options| options.selection.cpus = vec![CpuId(0)]);
+    count("CPU 1", &|options| options.selection.cpus = vec![CpuId(1)]);
+    count("root cgroup", &|options| options.selection.cgroups = vec!["/".into()]);
     count("short chains", &|options| options.max_stack = 2);
-    let Ok(profile) = load(recording, &self::options(1), &|_, _| {}) else { return };
+    let options = self::options(1);
+    let Ok(profile) = Reading::open(recording, &options).answer(Samples::default()) else { return };
     let Some(thread) = profile.threads.iter().max_by_key(|thread| (thread.pid, thread.tid)) else {
         return;
     };
-    count("last process", &|options| options.pids = vec![thread.pid]);
-    count("last thread", &|options| options.tids = vec![thread.tid]);
+    count("last process", &|options| options.selection.pids = vec![thread.pid]);
+    count("last thread", &|options| options.selection.tids = vec![thread.tid]);
 }
 
 /// Formats all properties of a sample.
@@ -189,8 +191,8 @@ fn write_samples(recording: &Recording, lines: &mut Lines) {
     lines.push("== samples");
     for threads in [1, 3] {
         let mut text = Vec::new();
-        let summary =
-            script::script(recording, &options(threads), &|_, _| {}, &Everything, &mut text);
+        let question = Script { format: &Everything, out: &mut text };
+        let summary = Reading::open(recording, &options(threads)).answer(question);
         let text = String::from_utf8_lossy(&text);
         if threads == 1 {
             text.lines().for_each(|line| lines.push(line));
@@ -207,8 +209,8 @@ fn write_switches(recording: &Recording, lines: &mut Lines) {
     lines.push("== context switches");
     for max_spans in [1000, 2] {
         let wanted = SwitchOptions { max_worst: 20, max_spans, ..SwitchOptions::default() };
-        let Ok((profile, switches)) = switches::load(recording, &options(1), wanted, &|_, _| {})
-        else {
+        let question = SamplesAndSwitches { samples: Samples::default(), switches: wanted };
+        let Ok((profile, switches)) = Reading::open(recording, &options(1)).answer(question) else {
             return lines.push("refused");
         };
         let Switches { rows, wakers, worst, timeline, .. } = &switches;

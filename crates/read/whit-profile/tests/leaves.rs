@@ -15,7 +15,7 @@ use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{misc, record_type};
 use whit_perfdata::writer::FileWriter;
 use whit_profile::model::{BlockWeight, Profile};
-use whit_profile::{LoadOptions, load_code};
+use whit_profile::{ReadOptions, Reading, Samples};
 use whit_testing::golden::Golden;
 use whit_types::{Pid, Tid};
 
@@ -84,20 +84,26 @@ fn rows(profile: &Profile) -> Rows {
     all
 }
 
-/// A profile of leaves, and whether the recording was read once.
-fn loaded(recording: &Recording, options: &LoadOptions) -> (Profile, bool) {
+/// The leaves of samples, and nothing else.
+fn leaves() -> Samples {
+    Samples { leaves: true, ..Samples::default() }
+}
+
+/// A profile, and whether the recording was read once.
+fn loaded(recording: &Recording, options: &ReadOptions, samples: Samples) -> (Profile, bool) {
     let (most, all) = (AtomicU64::new(0), AtomicU64::new(0));
     let progress = |done, total| {
         most.fetch_max(done, Ordering::Relaxed);
         all.store(total, Ordering::Relaxed);
     };
-    let profile = load_code(recording, options, &progress).unwrap().0;
+    let reading = Reading::open(recording, options).with_progress(&progress);
+    let profile = reading.answer(samples).unwrap();
     (profile, 2 * most.into_inner() <= all.into_inner())
 }
 
 /// The same from two readings, which examples of samples need.
-fn loaded_twice(recording: &Recording, options: &LoadOptions) -> Profile {
-    let (profile, is_once) = loaded(recording, &LoadOptions { examples: 1, ..options.clone() });
+fn loaded_twice(recording: &Recording, options: &ReadOptions, samples: Samples) -> Profile {
+    let (profile, is_once) = loaded(recording, options, Samples { examples: 1, ..samples });
     assert!(!is_once || rows(&profile).is_empty(), "a reading that was to be the second of two");
     profile
 }
@@ -135,9 +141,9 @@ fn kept_recordings_give_the_same_in_one_reading_and_in_two() {
     for golden in Golden::all() {
         let Ok(recording) = Recording::open(&golden.path) else { continue };
         for (threads, blocks) in [(1, false), (3, false), (2, true)] {
-            let options = LoadOptions { blocks, ..options(threads) };
-            let (one, is_once) = loaded(&recording, &options);
-            assert_alike(&one, &loaded_twice(&recording, &options), &golden.name);
+            let (options, samples) = (options(threads), Samples { blocks, ..leaves() });
+            let (one, is_once) = loaded(&recording, &options, samples);
+            assert_alike(&one, &loaded_twice(&recording, &options, samples), &golden.name);
             read_once += usize::from(is_once && !one.rows.is_empty());
         }
     }
@@ -152,9 +158,9 @@ fn code_that_stays_needs_no_second_reading() {
         records = records.sample(7, 16 * (time % 3), time).sample(8, 16 * (time % 3), time);
     }
     let recording = records.recording();
-    let (profile, is_once) = loaded(&recording, &options(1));
+    let (profile, is_once) = loaded(&recording, &options(1), leaves());
     assert!(is_once);
-    assert_alike(&profile, &loaded_twice(&recording, &options(1)), "two processes");
+    assert_alike(&profile, &loaded_twice(&recording, &options(1), leaves()), "two processes");
     let found: Vec<_> = rows(&profile).into_iter().collect();
     assert_eq!(found.len(), 6);
     assert_eq!(found.iter().map(|(_, sum)| sum.0).sum::<u64>(), 20);
@@ -162,16 +168,17 @@ fn code_that_stays_needs_no_second_reading() {
         (path == "/nonexistent/a" || path == "/nonexistent/b") && sum.1 == 3 * sum.0
     }));
 
-    let with_blocks = LoadOptions { blocks: true, ..options(1) };
-    let (profile, is_once) = loaded(&recording, &with_blocks);
+    let with_blocks = Samples { blocks: true, ..leaves() };
+    let (profile, is_once) = loaded(&recording, &options(1), with_blocks);
     assert!(is_once && profile.blocks.is_some());
-    assert_alike(&profile, &loaded_twice(&recording, &with_blocks), "blocks of time");
+    assert_alike(&profile, &loaded_twice(&recording, &options(1), with_blocks), "blocks of time");
 
-    let only = LoadOptions { pids: vec![Pid(8)], ..options(1) };
-    let (profile, is_once) = loaded(&recording, &only);
+    let mut only = options(1);
+    only.selection.pids = vec![Pid(8)];
+    let (profile, is_once) = loaded(&recording, &only, leaves());
     assert!(is_once);
     assert_eq!(rows(&profile).into_values().map(|sum| sum.0).sum::<u64>(), 10);
-    assert_alike(&profile, &loaded_twice(&recording, &only), "one process");
+    assert_alike(&profile, &loaded_twice(&recording, &only, leaves()), "one process");
 }
 
 #[test]
@@ -186,12 +193,12 @@ fn code_that_replaces_other_code_is_distinguished() {
         .map(7, old, 40)
         .sample(7, 0, 50);
     let recording = records.recording();
-    let (profile, is_once) = loaded(&recording, &options(1));
+    let (profile, is_once) = loaded(&recording, &options(1), leaves());
     assert!(!is_once);
     let sums: Vec<_> =
         rows(&profile).into_iter().map(|((_, _, _, path, _), sum)| (path, sum.0)).collect();
     assert_eq!(sums, [("/nonexistent/a".to_owned(), 3), ("/nonexistent/b".to_owned(), 1)]);
-    assert_alike(&profile, &loaded_twice(&recording, &options(1)), "replaced code");
+    assert_alike(&profile, &loaded_twice(&recording, &options(1), leaves()), "replaced code");
 }
 
 #[test]
@@ -200,11 +207,11 @@ fn more_addresses_than_are_kept_take_a_second_reading() {
     for number in 0..MAX_LEAVES {
         records = records.sample(7, number, 10 + number);
     }
-    let (profile, is_once) = loaded(&records.recording(), &options(1));
+    let (profile, is_once) = loaded(&records.recording(), &options(1), leaves());
     assert!(is_once);
     assert_eq!(profile.rows.len() as u64, MAX_LEAVES);
     let records = records.sample(7, MAX_LEAVES, 1 << 30);
-    let (profile, is_once) = loaded(&records.recording(), &options(1));
+    let (profile, is_once) = loaded(&records.recording(), &options(1), leaves());
     assert!(!is_once);
     assert_eq!(profile.rows.len() as u64, MAX_LEAVES + 1);
 }
@@ -214,9 +221,9 @@ fn a_sample_that_is_too_short_is_counted_in_one_reading_too() {
     let mut records = Records::default().map(7, b"/nonexistent/c\0\0", 1).sample(7, 0, 10);
     records = records.push(record_type::SAMPLE, misc::USER, &[CODE, 7 << 32 | 7], b"", &[]);
     let recording = records.recording();
-    let (profile, is_once) = loaded(&recording, &options(1));
+    let (profile, is_once) = loaded(&recording, &options(1), leaves());
     assert!(is_once);
-    let twice = loaded_twice(&recording, &options(1));
+    let twice = loaded_twice(&recording, &options(1), leaves());
     assert_alike(&profile, &twice, "a short sample");
     assert!(format!("{:?}", profile.warnings).contains("Unreadable"), "{:?}", profile.warnings);
 }
@@ -234,8 +241,10 @@ fn a_file_that_is_cut_while_it_is_read_is_an_error() {
             file.set_len(100 << 10).unwrap();
         }
     };
-    let error = match load_code(&recording.unwrap(), &options(1), &cut) {
-        Ok((profile, _)) => panic!("a profile with the warnings {:?}", profile.warnings),
+    let (recording, options) = (recording.unwrap(), options(1));
+    let reading = Reading::open(&recording, &options).with_progress(&cut);
+    let error = match reading.answer(leaves()) {
+        Ok(profile) => panic!("a profile with the warnings {:?}", profile.warnings),
         Err(error) => error.to_string(),
     };
     assert!(error.starts_with("the recording changed while it was read: cannot read"), "{error}");

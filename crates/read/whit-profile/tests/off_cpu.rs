@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use whit_perfdata::attr::{Attr, AttrFlags, SampleType, pmu_type};
 use whit_perfdata::encode::push_record;
 use whit_perfdata::feature::{EventDesc, Features};
+use whit_perfdata::off_cpu::OffCpuSample;
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{misc, record_type};
 use whit_perfdata::sample::context;
 use whit_perfdata::writer::FileWriter;
-use whit_profile::LoadOptions;
-use whit_profile::switches::{self, OffCpuError, OffCpuTotals, SwitchOptions, off_cpu};
-use whit_symbolize::{DebugDirs, SymbolizerConfig};
+use whit_profile::switches::{OffCpuError, OffCpuSamples, OffCpuTotals, SamplesAndSwitches};
+use whit_profile::{ReadOptions, Reading};
 
 /// Threads, and waits of each: thread `t` waits `WAITS` times at two call chains in turn.
 const THREADS: u64 = 3;
@@ -98,8 +98,8 @@ fn recording(directory: &Path) -> Recording {
 
 /// The sum of all waits by the views of switches.
 fn of_switches(recording: &Recording) -> u64 {
-    let options = LoadOptions::new(1, SymbolizerConfig::new(DebugDirs::none()));
-    let loaded = switches::load(recording, &options, SwitchOptions::default(), &|_, _| {});
+    let options = ReadOptions::without_names(1);
+    let loaded = Reading::open(recording, &options).answer(SamplesAndSwitches::default());
     let (_, switches) = loaded.expect("load switches");
     switches.rows.iter().map(|row| row.sums.sync_wait_ns).sum()
 }
@@ -107,12 +107,15 @@ fn of_switches(recording: &Recording) -> u64 {
 /// Totals, and the samples: thread, end, period, last address.
 fn samples(recording: &Recording, threshold_ns: u64) -> (OffCpuTotals, Vec<(i32, u64, u64, u64)>) {
     let mut samples = Vec::new();
-    let totals = off_cpu(recording, threshold_ns, &mut |sample| {
+    let mut emit = |sample: &OffCpuSample<'_>| {
         let last = sample.chain.last().copied().unwrap_or(0);
         assert_eq!(sample.chain.len(), 4, "both parts of the chain");
         samples.push((sample.tid.0, sample.time.0, sample.period_ns, last));
         Ok(())
-    });
+    };
+    let options = ReadOptions::without_names(1);
+    let question = OffCpuSamples { threshold_ns, emit: &mut emit };
+    let totals = Reading::open(recording, &options).answer(question);
     (totals.expect("make samples"), samples)
 }
 
@@ -169,7 +172,9 @@ fn an_error_of_the_writer_is_given_back() {
     let directory = tempfile::tempdir().expect("make a directory");
     let recording = recording(directory.path());
     for threshold_ns in [0, u64::MAX] {
-        let error = off_cpu(&recording, threshold_ns, &mut |_| Err(std::io::Error::other("full")));
+        let mut emit = |_: &OffCpuSample<'_>| Err(std::io::Error::other("full"));
+        let question = OffCpuSamples { threshold_ns, emit: &mut emit };
+        let error = Reading::open(&recording, &ReadOptions::without_names(1)).answer(question);
         assert!(matches!(error, Err(OffCpuError::Write(_))), "{error:?}");
     }
 }

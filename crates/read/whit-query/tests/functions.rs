@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use whit_perfdata::reader::Recording;
-use whit_profile::LoadOptions;
+use whit_profile::ReadOptions;
 use whit_query::{Options, OutputForm, QueryError, Session, VIEWS, run};
 use whit_symbolize::{DebugDirs, SymbolizerConfig};
 use whit_tables::{Cancel, Database};
@@ -10,7 +10,7 @@ use whit_testing::golden::Golden;
 
 fn session_with(golden: &Golden, memory_bytes: u64) -> Session {
     let dirs = DebugDirs { symfs: Some(Golden::folder().join("root")), ..DebugDirs::none() };
-    let options = LoadOptions::new(1, SymbolizerConfig::new(dirs));
+    let options = ReadOptions::new(1, SymbolizerConfig::new(dirs));
     let recording = Recording::open(&golden.path).expect("a golden recording");
     let database = Database::new(vec![(recording, options)], Cancel::default());
     Session::new(database, Options { memory_bytes }).expect("a session")

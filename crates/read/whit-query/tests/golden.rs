@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 use whit_perfdata::reader::Recording;
-use whit_profile::LoadOptions;
 use whit_profile::model::{NodeId, Profile};
-use whit_profile::switches::{SwitchOptions, Switches};
+use whit_profile::switches::{SamplesAndSwitches, Switches};
+use whit_profile::{ReadOptions, Reading, Samples};
 use whit_query::{Options, OutputForm, Session, VIEWS, run};
 use whit_symbolize::{DebugDirs, SymbolizerConfig};
 use whit_tables::{Cancel, Database, TABLES};
@@ -12,9 +12,9 @@ use whit_testing::golden::Golden;
 
 const MEMORY_BYTES: u64 = 64 << 20;
 
-fn options(threads: usize) -> LoadOptions {
+fn options(threads: usize) -> ReadOptions {
     let dirs = DebugDirs { symfs: Some(Golden::folder().join("root")), ..DebugDirs::none() };
-    LoadOptions::new(threads, SymbolizerConfig::new(dirs))
+    ReadOptions::new(threads, SymbolizerConfig::new(dirs))
 }
 
 fn session(goldens: &[&Golden], threads: usize) -> Session {
@@ -40,13 +40,13 @@ fn number(session: &Session, sql: &str) -> i64 {
 
 fn profile(golden: &Golden) -> Profile {
     let recording = Recording::open(&golden.path).expect("a golden recording");
-    whit_profile::load(&recording, &options(1), &|_, _| ()).expect("a profile")
+    Reading::open(&recording, &options(1)).answer(Samples::default()).expect("a profile")
 }
 
 fn switches(golden: &Golden) -> Switches {
     let recording = Recording::open(&golden.path).expect("a golden recording");
-    let wanted = SwitchOptions::default();
-    whit_profile::switches::load(&recording, &options(1), wanted, &|_, _| ()).expect("switches").1
+    let answer = Reading::open(&recording, &options(1)).answer(SamplesAndSwitches::default());
+    answer.expect("switches").1
 }
 
 /// Self and total weight by event, function and binary.

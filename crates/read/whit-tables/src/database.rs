@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 use whit_perfdata::reader::Recording;
-use whit_profile::LoadOptions;
-use whit_profile::tables::TableSource;
+use whit_profile::tables::{TableSource, Tables};
 use whit_profile::warning::Warning;
+use whit_profile::{ReadOptions, Reading};
 use whit_types::OutsideText;
 
 /// How soon a cursor that waits notices that it was cancelled.
@@ -68,7 +68,7 @@ enum State {
 
 struct Slot {
     path: String,
-    input: Mutex<Option<(Recording, LoadOptions)>>,
+    input: Mutex<Option<(Recording, ReadOptions)>>,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -83,8 +83,8 @@ pub struct Database {
 
 impl Database {
     /// The recordings, numbered in their order.
-    pub fn new(recordings: Vec<(Recording, LoadOptions)>, cancel: Cancel) -> Database {
-        let slot = |input: (Recording, LoadOptions)| {
+    pub fn new(recordings: Vec<(Recording, ReadOptions)>, cancel: Cancel) -> Database {
+        let slot = |input: (Recording, ReadOptions)| {
             Arc::new(Slot {
                 path: input.0.path.display().to_string(),
                 input: Mutex::new(Some(input)),
@@ -179,7 +179,7 @@ impl Slot {
             let input = self.input.lock().unwrap_or_else(PoisonError::into_inner).take();
             let (recording, options) = input.ok_or_else(died)?;
             let events = recording.events.iter().map(|event| event.name.as_str().into()).collect();
-            match TableSource::open(recording, options, &|_, _| ()) {
+            match Reading::open(&recording, &options).answer(Tables) {
                 Ok(source) => Ok(Arc::new(Opened { source, events })),
                 Err(error) => {
                     let (path, problem) = (self.path.clone(), error.to_string());

@@ -6,6 +6,7 @@ use crate::database::{Database, TableError};
 use crate::stream::Stream;
 use crate::table::{Recordings, Size, Table};
 use crate::value::Value;
+use whit_profile::switches::NamedObject;
 use whit_profile::tables::{IntervalRow, RunRow, TableSource, TaskState, Trust, WaitKind, WaitRow};
 use whit_types::{CpuId, Pid, Tid};
 
@@ -35,6 +36,12 @@ pub(crate) static SCHED: Table<RunRow> = Table {
             |_, row| Value::or_null(row.end, end_state)),
         ("certain", Integer, Plain, "1 where no loss may hide a switch", |_, row| Value::flag(row.trust == Trust::Whole)),
         ("is_open", Integer, Plain, "1 where the begin or the end is not in the recording", |_, row| Value::flag(row.is_open)),
+        ("irq_dur", Integer, Plain, "The part of `dur` in handlers of interrupts; null where it was not recorded",
+            |_, row| Value::or_null(row.has_interrupts.then_some(row.parts.irq_ns), Value::of)),
+        ("softirq_dur", Integer, Plain, "The part of `dur` in softirqs, without interrupts within these; null where it was not recorded",
+            |_, row| Value::or_null(row.has_interrupts.then_some(row.parts.softirq_ns), Value::of)),
+        ("stolen_dur", Integer, Plain, "The part of `dur` that the hypervisor stole; null where it was not recorded",
+            |_, row| Value::or_null(row.has_stolen.then_some(row.parts.stolen_ns), Value::of)),
     ],
 };
 
@@ -68,7 +75,7 @@ pub(crate) static WAIT: Table<WaitRow> = Table {
         ("utid", Integer, Thread, "`thread.utid`", |context, row| thread(context, row.task)),
         ("cpu", Integer, Plain, "CPU that the thread left; null for a new thread", |_, row| cpu(row.cpu)),
         ("kind", Text, Plain, "`sync` (the thread blocked), `preempt` (it was taken off) or `new` (it was made)", |_, row| Value::Name(kind_name(row.kind))),
-        ("class", Text, Stack, "Class of the wait by its call chain (`lock`, `disk`, `network`, `pipe`, `page-fault`, `sleep`, `poll`, `queue`, `child`, `join`, `other`, `unknown`); `preempted` and `new` by its kind",
+        ("class", Text, Stack, "Class of the wait by its call chain (`lock`, `disk`, `network`, `pipe`, `page-fault`, `sleep`, `poll`, `queue`, `child`, `join`, `other`, `unknown`); `preempted`, `throttled` (by the quota of its cgroup) and `new` by its kind",
             |context, row| Value::Name(context.source.wait_class(row).name())),
         ("state", Text, Plain, "State of the thread in the kernel's letters, where recorded", |_, row| Value::or_null(row.state, letters)),
         ("callsite_id", Integer, Stack, "`callsite.id` at the switch", |context, row| context.some_id(row.callsite)),
@@ -79,6 +86,10 @@ pub(crate) static WAIT: Table<WaitRow> = Table {
         ("from_interrupt", Integer, Plain, "1 where an interrupt made the wake-up, and the waker only ran there; null without a wake-up",
             |_, row| Value::or_null(row.waker, |_| Value::flag(row.from_interrupt))),
         ("futex", Integer, Plain, "Address of the futex that the thread waits at, where recorded", |_, row| Value::or_null(row.futex, |address| Value::Int(address as i64))),
+        ("object_kind", Text, Plain, "Kind of what a `sync` wait is for: `futex`, `file`, `pipe`, `anonymous-file`, `inet-socket`, `unix-socket`, `socket`, `files`, `time`, `child`, `signal`, `ipc` or `unknown`; null where that is not recorded",
+            |context, row| object(context, row, |object| Value::Name(object.kind()))),
+        ("object", Text, Plain, "What a `sync` wait is for: path, addresses, symbol, or why it is unknown; null where that is not recorded",
+            |context, row| object(context, row, |object| Value::text(&object.to_string()))),
         ("certain", Integer, Plain, "1 where begin and end are in the recording, and no loss may hide a switch", |_, row| Value::flag(is_certain(row))),
         ("is_open", Integer, Plain, "1 where the end is not in the recording", |_, row| Value::flag(row.is_open)),
         ("begun_before", Integer, Plain, "1 where the switch is not in the recording; counts of switches leave these out", |_, row| Value::flag(row.begun_before)),
@@ -95,6 +106,12 @@ fn thread(context: &Context<'_>, (pid, tid): (Pid, Tid)) -> Value {
 
 fn waker(context: &Context<'_>, task: Option<(Pid, Tid)>) -> Value {
     Value::or_null(task, |task| thread(context, task))
+}
+
+fn object(context: &Context<'_>, row: &WaitRow, of: impl Fn(&NamedObject) -> Value) -> Value {
+    let source = context.source;
+    let object = source.object_of(row).and_then(|number| source.object(number));
+    Value::or_null(object, |object| of(&object))
 }
 
 fn kind_name(kind: WaitKind) -> &'static str {

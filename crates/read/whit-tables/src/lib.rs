@@ -8,14 +8,14 @@
 //! ```
 //! use std::path::Path;
 //! use whit_perfdata::reader::Recording;
-//! use whit_profile::LoadOptions;
+//! use whit_profile::ReadOptions;
 //! use whit_symbolize::{DebugDirs, SymbolizerConfig};
 //! use whit_tables::{Cancel, Database, Value, Wanted, find};
 //!
 //! let golden = Path::new("../../../tests/recordings/golden");
 //! let recording = Recording::open(&golden.join("perf-fp/recording.data"))?;
 //! let dirs = DebugDirs { symfs: Some(golden.join("root")), ..DebugDirs::none() };
-//! let options = LoadOptions::new(2, SymbolizerConfig::new(dirs));
+//! let options = ReadOptions::new(2, SymbolizerConfig::new(dirs));
 //! let database = Database::new(vec![(recording, options)], Cancel::default());
 //!
 //! let table = find("sample").expect("a table");

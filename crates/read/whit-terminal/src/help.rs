@@ -20,6 +20,7 @@ d                zoom into the binary of the row
 t                zoom into the thread of the row, or into its command
 k                zoom into the kernel
 /                show only functions with a text in their names
+o                order rows by their own share, or with all that they call
 F                shares of all samples, or of those that zooms leave
 L                leave out rows below a percentage
 V                the whole name of the chosen function, below the table

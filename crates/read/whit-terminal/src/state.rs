@@ -16,8 +16,11 @@ use crate::waits_view::WaitsView;
 use std::path::PathBuf;
 use std::sync::Arc;
 use whit_profile::model::Profile;
+use whit_view::brief::Headline;
 use whit_view::flame::Flame;
-use whit_view::hists::{ChainMode, EventGroup, Filters, Hists, group_hists, groups};
+use whit_view::hists::{
+    ChainMode, EventGroup, Field, Filters, Hists, Repeats, WeightColumns, group_hists, groups,
+};
 use whit_view::rows::Table;
 use whit_view::stdio::{StdioOptions, loss_line};
 use whit_view::strip::Strip;
@@ -112,6 +115,8 @@ struct Before {
 pub struct State {
     pub(crate) profile: Arc<Profile>,
     pub(crate) options: StdioOptions,
+    /// The most important facts, above all views.
+    headline: Headline,
     groups: Vec<EventGroup>,
     group: usize,
     pub(crate) hists: Hists,
@@ -149,6 +154,11 @@ fn groups_with_samples(profile: &Profile, options: &StdioOptions) -> Vec<EventGr
     groups
 }
 
+/// The field of a row's weight without its callees.
+fn own_weight(shares: WeightColumns) -> Field {
+    if shares.by_latency() { Field::Latency } else { Field::Overhead }
+}
+
 /// Rows for nothing: a recording without samples.
 fn no_hists(profile: &Profile, options: &StdioOptions) -> Hists {
     let group = EventGroup {
@@ -167,12 +177,19 @@ impl State {
             options.hists.chains.mode = ChainMode::Graph;
         }
         options.width = None;
+        // The first rows are where time is spent.
+        let hists = &mut options.hists;
+        if hists.order.is_empty() && hists.columns.is_empty() && !hists.is_hierarchy() {
+            hists.order = vec![own_weight(hists.shares)];
+        }
+        let headline = Headline::new(&profile, waits.as_ref().map(|waits| &waits.switches));
         let groups = groups_with_samples(&profile, &options);
         let hists = no_hists(&profile, &options);
         let columns = Table::new(&profile, &hists, &options);
         let mut state = State {
             profile,
             options,
+            headline,
             groups,
             group: 0,
             hists,
@@ -204,7 +221,14 @@ impl State {
     /// Takes another profile; its rows are still to be made.
     pub(crate) fn set_profile(&mut self, profile: Arc<Profile>) {
         self.groups = groups_with_samples(&profile, &self.options);
+        self.headline = Headline::new(&profile, None);
         self.profile = profile;
+    }
+
+    /// The line above all views, where there is anything to say.
+    pub(crate) fn headline(&self) -> Option<String> {
+        let line = self.headline.line(usize::from(self.width).saturating_sub(1));
+        (!line.is_empty()).then_some(line)
     }
 
     /// Chooses the event of this name, where there is one; else the first one whose samples are no context switches.
@@ -235,7 +259,8 @@ impl State {
         };
         self.columns = Table::new(&self.profile, &self.hists, &options);
         let height = self.body_height();
-        self.table.reset(&self.hists, self.options.hists.percent_limit, height);
+        let repeats = Repeats::new(&self.hists, &options.hists);
+        self.table.reset(&self.hists, repeats, self.options.hists.percent_limit, height);
         self.prepare();
     }
 
@@ -270,6 +295,20 @@ impl State {
         }
     }
 
+    /// Orders rows by their own weight, or by that with all that they call.
+    fn toggle_order(&mut self) {
+        if !self.options.hists.columns.is_empty() || !self.hists.children {
+            self.message = Some("these rows have one order alone".to_owned());
+            return;
+        }
+        let hists = &mut self.options.hists;
+        let by_own = hists.is_by_own();
+        hists.order = if by_own { Vec::new() } else { vec![own_weight(hists.shares)] };
+        self.compute();
+        let by = if by_own { "with all that they call" } else { "of their own" };
+        self.message = Some(format!("rows are ordered by their share {by}"));
+    }
+
     fn show(&mut self, view: View) {
         self.view = view;
         self.prepare();
@@ -295,6 +334,7 @@ impl State {
     pub(crate) fn answer(&mut self, answer: Answer) {
         match answer {
             Answer::Waits(Ok(waits)) => {
+                self.headline = Headline::new(&waits.profile, Some(&waits.switches));
                 let old = self.waits_view.take();
                 let names = old.zip(self.waits.replace(*waits));
                 self.prepare();
@@ -375,10 +415,10 @@ impl State {
         self.groups.len()
     }
 
-    /// Lines above the body: title, losses, and the titles of columns.
+    /// Lines above the body: title, headline, losses, and the titles of columns.
     pub(crate) fn head_height(&self) -> usize {
         let has_losses = loss_line(&self.profile.losses).is_some();
-        2 + usize::from(has_losses)
+        2 + usize::from(has_losses) + usize::from(self.headline().is_some())
     }
 
     /// Lines of the body.

@@ -3,7 +3,7 @@
 use crate::cursor::Cursor;
 use rustc_hash::FxHashSet;
 use whit_profile::model::{FunctionId, Profile};
-use whit_view::hists::{ChainEntry, ChainNode, HistRow, Hists};
+use whit_view::hists::{ChainEntry, ChainNode, HistRow, Hists, Repeats};
 
 /// Lines that open call chains may make; further ones stay closed.
 const MAX_LINES: usize = 200_000;
@@ -38,11 +38,14 @@ pub(crate) struct TableView {
     pub(crate) lines: Vec<Line>,
     pub(crate) open_rows: FxHashSet<usize>,
     pub(crate) open_nodes: FxHashSet<(usize, u32)>,
+    /// Rows that others show.
+    pub(crate) repeats: Repeats,
 }
 
 impl TableView {
     /// For new rows: all closed.
-    pub(crate) fn reset(&mut self, hists: &Hists, limit: f64, height: usize) {
+    pub(crate) fn reset(&mut self, hists: &Hists, repeats: Repeats, limit: f64, height: usize) {
+        self.repeats = repeats;
         self.open_rows.clear();
         self.open_nodes.clear();
         self.arrange(hists, limit, height);
@@ -55,7 +58,9 @@ impl TableView {
         self.lines.clear();
         let total = hists.total_weight();
         for (row, of_row) in hists.rows.iter().enumerate() {
-            if whit_view::hists::percent(hists.weight(of_row), total) < limit {
+            if whit_view::hists::percent(hists.weight(of_row), total) < limit
+                || self.repeats.is_repeated(row)
+            {
                 continue;
             }
             self.lines.push(Line::Row(row));

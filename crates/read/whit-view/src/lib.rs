@@ -34,7 +34,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The caller gives the profile that `whit_profile::load` made. Indexes of a profile made by hand have to lie inside
+//! The caller gives the profile that `whit_profile` made. Indexes of a profile made by hand have to lie inside
 //! its tables. It escapes nothing: each form escapes names as its readers need.
 //!
 //! Invariants: no file is opened here and nothing is lost silently: a result that a loss touches
@@ -54,6 +54,7 @@ pub mod json_strings;
 pub mod ledger_json;
 pub mod locks;
 pub mod relatives;
+pub mod requests;
 pub mod rows;
 pub mod script;
 pub mod short_name;
@@ -66,6 +67,7 @@ pub mod warning;
 pub mod why;
 pub mod width;
 
+mod held_up;
 mod json_facets;
 mod json_list;
 mod units;

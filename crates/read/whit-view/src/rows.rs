@@ -15,6 +15,8 @@ pub struct TableColumn {
     pub width: usize,
     /// True for numbers, which stand right.
     pub is_number: bool,
+    /// True for numbers that only qualify the shares: ranks, and halves of intervals.
+    pub is_interval: bool,
 }
 
 /// The columns of a table; those of `whit report --stdio`.
@@ -32,6 +34,7 @@ impl Table {
             heading: cell.heading().trim(),
             width,
             is_number: cell.is_number(),
+            is_interval: cell.is_interval(),
         };
         let list = columns.cells().zip(widths).map(column).collect();
         Table { columns, list }
@@ -52,6 +55,18 @@ impl Table {
         width: usize,
     ) -> String {
         self.columns.cell(profile, hists, row, column, width)
+    }
+
+    /// The same for a row that shows its callers as well, the outermost first.
+    pub fn cell_below(
+        &self,
+        profile: &Profile,
+        hists: &Hists,
+        rows: (&[&HistRow], &HistRow),
+        column: usize,
+        width: usize,
+    ) -> String {
+        self.columns.cell_below(profile, hists, rows, column, width)
     }
 
     /// The share in percent that a column shows; `None` for other columns.

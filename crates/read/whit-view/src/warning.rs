@@ -191,12 +191,22 @@ fn line(warning: &Warning) -> String {
         ),
         Warning::RootCgroupAlone => {
             "all samples are in the cgroup /: the kernel records the hierarchy that perf events count by (version 1 where \
-             perf_event is mounted, else version 2), and no other"
+             perf_event is mounted, else version 2), and no other; whit record --engine=bpf takes those of cpu of \
+             version 1, too"
                 .to_owned()
         }
         Warning::UnknownCgroups { threads } => format!(
             "{threads} threads are left out by --cgroup, since no sample of theirs or of their process tells their \
              cgroup"
+        ),
+        Warning::NoSuchWaitObject { parts, recorded: false, .. } => format!(
+            "--wait-object {}: the recording names no objects of waits; whit record --engine=bpf does",
+            parts.join(", ")
+        ),
+        Warning::NoSuchWaitObject { parts, recorded: true, longest } => format!(
+            "--wait-object {}: no thread waited for an object of such a name; the longest waits are for {}",
+            parts.join(", "),
+            longest.join(", ")
         ),
         Warning::ImpossibleCpuTime { taken_ns, nr_cpus, available_ns } => {
             let seconds = |ns: &u64| *ns as f64 / 1e9;

@@ -1,19 +1,21 @@
-//! The path added up: pieces of one kind, place and thread name.
+//! Paths added up: pieces of one kind, place and thread name.
 
+use crate::explained::Explained;
 use crate::history::ThreadHistory;
-use crate::path::{Activity, HandOver, Path};
-use crate::place::{Places, ThreadName};
-use crate::runs::{Runs, Span};
+use crate::path::{Activity, HandOver, Path, Piece};
+use crate::place::{Place, Places, ThreadName};
+use crate::requests::CallsOfThreads;
+use crate::runs::{Runs, Span, Spans};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use whit_profile::LoadError;
 use whit_profile::switches::WaitClass;
-use whit_profile::tables::TableSource;
+use whit_profile::tables::{RequestKey, TableSource};
 use whit_types::{CpuId, Pid};
 
-/// Threads of one process that have one name.
+/// Threads of one process that have one name; with several intervals, those of any process (-1).
 type Threads = (Pid, Option<Arc<str>>);
 
 /// The wait that a group explains.
@@ -23,8 +25,8 @@ pub struct ExplainedGroup {
     pub threads: Threads,
     /// The thing or event that it waits for.
     pub class: WaitClass,
-    /// The function in which it waits.
-    pub place: Option<Arc<str>>,
+    /// The function and the object of the wait.
+    pub place: Place,
 }
 
 /// Common properties of the pieces of a group.
@@ -34,8 +36,8 @@ pub struct GroupKey {
     pub threads: Threads,
     /// Running, waiting, or why it is unknown.
     pub activity: Activity,
-    /// The function in which they wait.
-    pub place: Option<Arc<str>>,
+    /// The function and the object of the waits.
+    pub place: Place,
     /// The wait that it explains.
     pub explains: Option<ExplainedGroup>,
 }
@@ -62,16 +64,48 @@ pub struct Group {
     pub behind: Vec<(u32, u64)>,
     /// Functions with the weight of their samples, the heaviest first; of time on a CPU alone.
     pub functions: Vec<(Arc<str>, u64)>,
+    /// Requests that the threads were in, with that time in nanoseconds, the longest first.
+    pub requests: Vec<(Arc<str>, Option<RequestKey>, u64)>,
     /// Weight of all samples on these pieces.
     pub sampled: u64,
 }
 
-fn explained(source: &TableSource, places: &mut Places, wait: HandOver) -> ExplainedGroup {
-    let thread = ThreadName::of(source, wait.thread);
-    ExplainedGroup {
-        threads: (thread.pid, thread.name),
-        class: wait.class,
-        place: places.of(source, wait.callsite),
+/// The names by which pieces are added up. Those of several intervals are less exact: threads of any process, and
+/// connections with any port of a client.
+struct Names<'a> {
+    source: &'a TableSource,
+    places: Places,
+    are_several: bool,
+}
+
+impl<'a> Names<'a> {
+    fn of(source: &'a TableSource, intervals: &[Explained]) -> Names<'a> {
+        let are_several = intervals.len() > 1;
+        let places = if are_several { Places::of_several() } else { Places::default() };
+        Names { source, places, are_several }
+    }
+
+    fn threads(&self, thread: u32) -> Threads {
+        let thread = ThreadName::of(self.source, thread);
+        (if self.are_several { Pid(-1) } else { thread.pid }, thread.name)
+    }
+
+    fn key(&mut self, path: &Path, piece: &Piece) -> GroupKey {
+        let explains = path.hand_over_of(piece).map(|wait: HandOver| ExplainedGroup {
+            threads: self.threads(wait.thread),
+            class: wait.class,
+            place: self.places.of(self.source, wait.site),
+        });
+        GroupKey {
+            threads: self.threads(piece.thread),
+            activity: piece.activity,
+            // A thread is taken off anywhere.
+            place: match piece.activity {
+                Activity::RunQueue(_) | Activity::Throttled => Place::default(),
+                _ => self.places.of(self.source, piece.site),
+            },
+            explains,
+        }
     }
 }
 
@@ -79,26 +113,21 @@ fn explained(source: &TableSource, places: &mut Places, wait: HandOver) -> Expla
 pub(crate) fn groups(
     source: &TableSource,
     threads: &[ThreadHistory],
-    path: &Path,
+    intervals: &[Explained],
 ) -> Result<Vec<Group>, LoadError> {
-    let mut places = Places::default();
+    let mut names = Names::of(source, intervals);
     let mut groups: Vec<Group> = Vec::new();
     let mut by_key: FxHashMap<GroupKey, usize> = FxHashMap::default();
+    let calls = CallsOfThreads::of(source)?;
+    let calls = if names.are_several { calls.without_numbers() } else { calls };
+    let mut requests: Vec<BTreeMap<_, u64>> = Vec::new();
     let mut runs = Runs::default();
-    let mut queues: FxHashMap<CpuId, Vec<Span>> = FxHashMap::default();
-    for piece in &path.pieces {
+    let mut queues: FxHashMap<CpuId, Spans> = FxHashMap::default();
+    let pieces =
+        intervals.iter().flat_map(|it| it.path.pieces.iter().map(|piece| (&it.path, piece)));
+    for (path, piece) in pieces {
+        let key = names.key(path, piece);
         let explains = path.hand_over_of(piece);
-        let thread = ThreadName::of(source, piece.thread);
-        let key = GroupKey {
-            threads: (thread.pid, thread.name),
-            activity: piece.activity,
-            // A thread is taken off anywhere.
-            place: match piece.activity {
-                Activity::RunQueue(_) => None,
-                _ => places.of(source, piece.callsite),
-            },
-            explains: explains.map(|wait| explained(source, &mut places, wait)),
-        };
         let number = *by_key.entry(key.clone()).or_insert_with(|| {
             groups.push(Group {
                 key,
@@ -109,11 +138,14 @@ pub(crate) fn groups(
                 pieces: 0,
                 longest_ns: 0,
                 behind: Vec::new(),
+                requests: Vec::new(),
                 functions: Vec::new(),
                 sampled: 0,
             });
+            requests.push(BTreeMap::new());
             groups.len() - 1
         });
+        calls.add(&mut requests[number], piece.thread, (piece.from, piece.to));
         let group = &mut groups[number];
         group.threads.insert(piece.thread);
         group.explained.extend(explains.map(|wait| wait.thread));
@@ -131,7 +163,8 @@ pub(crate) fn groups(
     let mut functions: Vec<FxHashMap<Option<Arc<str>>, u64>> =
         vec![FxHashMap::default(); groups.len()];
     runs.samples(source, &mut |number, weight, callsite| {
-        let sum = functions[number].entry(places.of(source, callsite)).or_default();
+        let function = names.places.function(source, callsite);
+        let sum = functions[number].entry(function).or_default();
         *sum = sum.saturating_add(weight);
     })?;
     for (group, sums) in groups.iter_mut().zip(functions) {
@@ -142,6 +175,11 @@ pub(crate) fn groups(
             .functions
             .sort_by(|one, other| (Reverse(one.1), &one.0).cmp(&(Reverse(other.1), &other.0)));
     }
+    for (group, sums) in groups.iter_mut().zip(requests) {
+        group.requests = sums.into_iter().map(|((name, key), ns)| (name, key, ns)).collect();
+        group.requests.sort_by_key(|request| Reverse(request.2));
+    }
+    queues.values_mut().for_each(Spans::sort);
     behind(threads, &queues, &mut groups);
     // Equal ones stay in the order of the path.
     groups.sort_by_key(|group| Reverse(group.duration_ns));
@@ -149,15 +187,14 @@ pub(crate) fn groups(
 }
 
 /// Finds the threads that ran on a CPU while a thread of the path waited for that CPU.
-fn behind(threads: &[ThreadHistory], queues: &FxHashMap<CpuId, Vec<Span>>, groups: &mut [Group]) {
+fn behind(threads: &[ThreadHistory], queues: &FxHashMap<CpuId, Spans>, groups: &mut [Group]) {
     let mut sums: FxHashMap<(usize, u32), u64> = FxHashMap::default();
     for (thread, history) in (0..).zip(threads) {
         // Another thread may have run in a run with losses.
         for run in history.runs().iter().filter(|run| !run.is_lossy) {
-            let on_cpu = run.cpu.and_then(|cpu| queues.get(&cpu)).map_or(&[][..], Vec::as_slice);
-            // The path is at one place at a time: spans of a CPU do not overlap.
-            let first = on_cpu.partition_point(|span| span.to <= run.from);
-            for span in on_cpu[first..].iter().take_while(|span| span.from < run.to) {
+            let Some(on_cpu) = run.cpu.and_then(|cpu| queues.get(&cpu)) else { continue };
+            let waits = on_cpu.touched(run.from, run.to);
+            for span in waits.filter(|span| span.from < run.to && run.from < span.to) {
                 let common_ns = run.to.min(span.to).since(run.from.max(span.from));
                 *sums.entry((span.number, thread)).or_default() += common_ns;
             }

@@ -54,6 +54,15 @@ pub struct WakeUp {
     pub waker: Waker,
 }
 
+/// The place and the object of a wait, by number.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct WaitSite {
+    /// Innermost call site at the switch.
+    pub callsite: Option<u32>,
+    /// The object; `None` where it is not recorded.
+    pub object: Option<u32>,
+}
+
 /// Time on no CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Wait {
@@ -65,8 +74,8 @@ pub struct Wait {
     pub kind: WaitKind,
     /// The thing or event that the thread waits for.
     pub class: WaitClass,
-    /// Innermost call site at the switch.
-    pub callsite: Option<u32>,
+    /// Its place and its object.
+    pub site: WaitSite,
     /// The end of the wait for anything but a CPU; `None` where it is not recorded. A new thread has its creation here.
     pub wake_up: Option<WakeUp>,
     /// True where lost records may hide switches in it.
@@ -118,6 +127,26 @@ impl ThreadHistory {
             self.leave_out(wait.from, wait.to);
             self.waits.push(wait);
         }
+    }
+
+    /// Adds the creation of the thread: it waits for its first CPU since then. `is_lossy` says whether records were lost
+    /// until its first run.
+    pub fn add_creation(&mut self, creation: WakeUp, is_lossy: impl Fn(TimestampNs) -> bool) {
+        let Some((first, last)) = self.span.filter(|(first, _)| creation.at < *first) else {
+            return;
+        };
+        let wait = Wait {
+            from: creation.at,
+            to: first,
+            kind: WaitKind::New,
+            class: WaitClass::New,
+            site: WaitSite::default(),
+            wake_up: Some(creation),
+            is_lossy: is_lossy(first),
+            is_open: false,
+        };
+        self.waits.insert(0, wait);
+        self.span = Some((creation.at, last));
     }
 
     /// Notes a run or wait that no path of the wanted time leads to.

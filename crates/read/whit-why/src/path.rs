@@ -1,6 +1,6 @@
 //! The walk: from the end of an interval back to its beginning.
 
-use crate::history::{Before, ThreadHistory, Wait, WakeUp, Waker};
+use crate::history::{Before, ThreadHistory, Wait, WaitSite, WakeUp, Waker};
 use whit_profile::switches::WaitClass;
 use whit_profile::tables::WaitKind;
 use whit_types::{CpuId, TimestampNs};
@@ -27,6 +27,8 @@ pub enum Activity {
     Running,
     /// The thread could run, and has no CPU: it was taken off, was woken, or is new.
     RunQueue(WaitKind),
+    /// The thread was taken off since its cgroup has used its quota of CPU time up.
+    Throttled,
     /// The thread waits for something that no thread of the recording did: the wait ends by an interrupt.
     Waiting(WaitClass),
     /// The wait had not ended when the recording did.
@@ -44,8 +46,8 @@ pub struct HandOver {
     pub thread: u32,
     /// The class of its wait.
     pub class: WaitClass,
-    /// Innermost call site of its wait.
-    pub callsite: Option<u32>,
+    /// The place and the object of the wait.
+    pub site: WaitSite,
 }
 
 /// The number of a hand-over. Outer ones have lower numbers.
@@ -69,8 +71,8 @@ pub struct Piece {
     pub thread: u32,
     /// Running, waiting, or why it is unknown.
     pub activity: Activity,
-    /// Innermost call site of a wait.
-    pub callsite: Option<u32>,
+    /// The place and the object of the wait.
+    pub site: WaitSite,
     /// The thread that ended a wait, where the path does not lead to it.
     pub waker: Option<u32>,
     /// The CPU on which a thread runs that waits for one.
@@ -117,6 +119,8 @@ struct Frame {
 
 struct Walk<'a> {
     threads: &'a [ThreadHistory],
+    /// Waits are explained by the threads that ended them.
+    follows_wakers: bool,
     path: Path,
     /// Threads that were explained at each other, innermost last.
     frames: Vec<Frame>,
@@ -138,27 +142,52 @@ pub fn critical_path(
     from: TimestampNs,
     to: TimestampNs,
 ) -> Path {
-    let mut walk = Walk {
-        threads,
-        path: Path::default(),
-        frames: Vec::new(),
-        at_this_time: Vec::new(),
-        thread,
-        from,
-        time: to,
-        explains: None,
-    };
-    loop {
-        if walk.time > walk.from {
-            walk.step();
-        } else if let Some(Frame { thread, from, explains }) = walk.frames.pop() {
-            (walk.thread, walk.from, walk.explains) = (thread, from, explains);
-        } else {
-            break;
+    Walk::new(threads, thread, (from, to), true).whole()
+}
+
+/// The time of a thread between two moments: its own runs and waits. The lengths of the pieces add up to the interval.
+pub fn own_time(
+    threads: &[ThreadHistory],
+    thread: u32,
+    from: TimestampNs,
+    to: TimestampNs,
+) -> Vec<Piece> {
+    Walk::new(threads, thread, (from, to), false).whole().pieces
+}
+
+impl<'a> Walk<'a> {
+    fn new(
+        threads: &'a [ThreadHistory],
+        thread: u32,
+        (from, to): (TimestampNs, TimestampNs),
+        follows_wakers: bool,
+    ) -> Walk<'a> {
+        Walk {
+            threads,
+            follows_wakers,
+            path: Path::default(),
+            frames: Vec::new(),
+            at_this_time: Vec::new(),
+            thread,
+            from,
+            time: to,
+            explains: None,
         }
     }
-    walk.path.pieces.reverse();
-    walk.path
+
+    fn whole(mut self) -> Path {
+        loop {
+            if self.time > self.from {
+                self.step();
+            } else if let Some(Frame { thread, from, explains }) = self.frames.pop() {
+                (self.thread, self.from, self.explains) = (thread, from, explains);
+            } else {
+                break;
+            }
+        }
+        self.path.pieces.reverse();
+        self.path
+    }
 }
 
 impl Walk<'_> {
@@ -167,42 +196,33 @@ impl Walk<'_> {
     }
 
     fn step(&mut self) {
-        let created = self.history(self.thread).and_then(|it| it.created_since(self.time));
+        let created = self.history(self.thread).filter(|_| self.follows_wakers);
+        let created = created.and_then(|it| it.created_since(self.time));
         if let Some(creation) = created {
             return self.creation(creation);
         }
         let not_recorded = Before::Gap(TimestampNs(0));
         match self.history(self.thread).map_or(not_recorded, |it| it.before(self.time)) {
-            Before::Gap(from) => self.unknown(from, Unknown::NotRecorded, None, None),
-            Before::Run(run) if run.is_lossy => {
-                self.unknown(run.from, Unknown::MissingSwitches, None, None);
+            Before::Gap(from) => {
+                self.unknown(from, Unknown::NotRecorded, WaitSite::default(), None)
             }
-            Before::Run(run) => self.piece(run.from, Activity::Running, None, None),
+            Before::Run(run) if run.is_lossy => {
+                self.unknown(run.from, Unknown::MissingSwitches, WaitSite::default(), None);
+            }
+            Before::Run(run) => self.piece(run.from, Activity::Running, WaitSite::default(), None),
             Before::Wait(wait) if wait.is_lossy => {
-                self.unknown(wait.from, Unknown::MissingSwitches, wait.callsite, None);
+                self.unknown(wait.from, Unknown::MissingSwitches, wait.site, None);
             }
             Before::Wait(wait) => self.wait(*wait),
         }
     }
 
-    fn unknown(
-        &mut self,
-        from: TimestampNs,
-        why: Unknown,
-        callsite: Option<u32>,
-        waker: Option<u32>,
-    ) {
-        self.piece(from, Activity::Unknown(why), callsite, waker);
+    fn unknown(&mut self, from: TimestampNs, why: Unknown, site: WaitSite, waker: Option<u32>) {
+        self.piece(from, Activity::Unknown(why), site, waker);
     }
 
     /// A piece from this moment, or from where this thread begins to explain, to the time of the walk.
-    fn piece(
-        &mut self,
-        from: TimestampNs,
-        activity: Activity,
-        callsite: Option<u32>,
-        waker: Option<u32>,
-    ) {
+    fn piece(&mut self, from: TimestampNs, activity: Activity, site: WaitSite, waker: Option<u32>) {
         let (from, to) = (from.max(self.from).min(self.time), self.time);
         let Walk { thread, explains, .. } = *self;
         self.time = from;
@@ -211,7 +231,7 @@ impl Walk<'_> {
             Activity::RunQueue(_) => self.history(thread).and_then(|it| it.cpu_from(to)),
             _ => None,
         };
-        let piece = Piece { from, to, thread, activity, callsite, waker, cpu, explains };
+        let piece = Piece { from, to, thread, activity, site, waker, cpu, explains };
         let pieces = &mut self.path.pieces;
         match pieces.last_mut() {
             // A long run has several records.
@@ -227,18 +247,18 @@ impl Walk<'_> {
         match creator.filter(|creator| self.leads_to(*creator, creation.at)) {
             Some(creator) => {
                 self.at_this_time.push(created);
-                self.hand_over(WaitClass::New, None);
+                self.hand_over(WaitClass::New, WaitSite::default());
                 self.thread = creator;
             }
-            None => self.unknown(self.from, Unknown::NotRecorded, None, creator),
+            None => self.unknown(self.from, Unknown::NotRecorded, WaitSite::default(), creator),
         }
     }
 
     /// Has the next pieces explain a wait of this thread.
-    fn hand_over(&mut self, class: WaitClass, callsite: Option<u32>) {
+    fn hand_over(&mut self, class: WaitClass, site: WaitSite) {
         let hand_overs = &mut self.path.hand_overs;
         let id = HandOverId(hand_overs.len() as u32);
-        hand_overs.push(HandOver { outer: self.explains, thread: self.thread, class, callsite });
+        hand_overs.push(HandOver { outer: self.explains, thread: self.thread, class, site });
         self.explains = Some(id);
     }
 
@@ -252,37 +272,44 @@ impl Walk<'_> {
     }
 
     fn wait(&mut self, wait: Wait) {
-        let Wait { from, kind, class, callsite, .. } = wait;
+        let Wait { from, kind, class, site, .. } = wait;
         if kind == WaitKind::Preempt {
-            return self.piece(from, Activity::RunQueue(kind), callsite, None);
+            let activity = match class {
+                WaitClass::Throttled => Activity::Throttled,
+                _ => Activity::RunQueue(kind),
+            };
+            return self.piece(from, activity, site, None);
         }
         let Some(wake_up) = wait.wake_up else {
             if wait.is_open {
-                return self.piece(from, Activity::StillWaiting(class), callsite, None);
+                return self.piece(from, Activity::StillWaiting(class), site, None);
             }
-            return self.unknown(from, Unknown::NoWakeUp, callsite, None);
+            return self.unknown(from, Unknown::NoWakeUp, site, None);
         };
         if wake_up.at < self.time {
-            return self.piece(wake_up.at.max(from), Activity::RunQueue(kind), callsite, None);
+            return self.piece(wake_up.at.max(from), Activity::RunQueue(kind), site, None);
+        }
+        if !self.follows_wakers {
+            return self.piece(from, Activity::Waiting(class), site, wake_up.waker.thread());
         }
         let waker = match wake_up.waker {
             Waker::Thread(waker) => waker,
             Waker::Interrupt => {
-                return self.piece(from, Activity::Waiting(class), callsite, None);
+                return self.piece(from, Activity::Waiting(class), site, None);
             }
             Waker::Unknown => {
-                return self.unknown(from, Unknown::WakerNotRecorded, callsite, None);
+                return self.unknown(from, Unknown::WakerNotRecorded, site, None);
             }
         };
         if self.history(waker).is_none() {
-            return self.unknown(from, Unknown::WakerNotRecorded, callsite, Some(waker));
+            return self.unknown(from, Unknown::WakerNotRecorded, site, Some(waker));
         }
         if !self.leads_to(waker, wake_up.at) {
-            return self.unknown(from, Unknown::WakerNotRunning, callsite, Some(waker));
+            return self.unknown(from, Unknown::WakerNotRunning, site, Some(waker));
         }
         self.at_this_time.push(self.thread);
         self.frames.push(Frame { thread: self.thread, from: self.from, explains: self.explains });
-        self.hand_over(class, callsite);
+        self.hand_over(class, site);
         self.thread = waker;
         self.from = from.max(self.from);
     }

@@ -1,28 +1,96 @@
-//! Names of threads, and the function that a call site is named by.
+//! Names of threads, and of the places where they wait: a function, and an object.
 
+use crate::history::WaitSite;
 use rustc_hash::FxHashMap;
+use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
-use whit_profile::switches::is_system_library;
+use whit_perfdata::wait_object::WaitObject;
+use whit_profile::model::DsoKind;
+use whit_profile::switches::{Futex, FutexSymbol, NamedObject, is_runtime, is_system_library};
 use whit_profile::tables::TableSource;
 use whit_types::{Pid, Tid};
 
-/// Functions of call sites, each looked for once.
+/// The function and the object of a wait, for output.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Place {
+    /// `None` without a call chain.
+    pub function: Option<Arc<str>>,
+    /// The object; `None` where it is not known.
+    pub object: Option<Arc<str>>,
+}
+
+/// Functions of call sites and names of objects, each looked for once.
 #[derive(Default)]
-pub struct Places(FxHashMap<u32, Option<Arc<str>>>);
+pub struct Places {
+    functions: FxHashMap<u32, Option<Arc<str>>>,
+    objects: FxHashMap<u32, Option<Arc<str>>>,
+    are_several: bool,
+}
 
 impl Places {
-    /// The innermost function of the program or of its libraries; without one, the innermost of the C library, or of
-    /// the kernel.
-    pub fn of(&mut self, source: &TableSource, callsite: Option<u32>) -> Option<Arc<str>> {
-        let callsite = callsite?;
-        self.0.entry(callsite).or_insert_with(|| find(source, callsite)).clone()
+    /// Names that leave the ports of clients out, and the places of locks in variables.
+    pub(crate) fn of_several() -> Places {
+        Places { are_several: true, ..Places::default() }
     }
+
+    /// The names of a site.
+    pub fn of(&mut self, source: &TableSource, site: WaitSite) -> Place {
+        let function = self.function(source, site.callsite);
+        let object = site.object.and_then(|number| {
+            let named = || source.object(number).filter(NamedObject::is_known);
+            let name = || named().map(|object| name_of(&object, self.are_several));
+            self.objects.entry(number).or_insert_with(name).clone()
+        });
+        Place { function, object }
+    }
+
+    /// The innermost function of the program or of its libraries; of a managed language, that of the language within
+    /// which its runtime works. Without one, the innermost of the runtime, of the C library, or of the kernel.
+    pub(crate) fn function(
+        &mut self,
+        source: &TableSource,
+        callsite: Option<u32>,
+    ) -> Option<Arc<str>> {
+        let callsite = callsite?;
+        self.functions.entry(callsite).or_insert_with(|| find(source, callsite)).clone()
+    }
+}
+
+/// In front of the names of functions of Python.
+const PYTHON: &str = "py::";
+/// Ports that Linux gives to clients (`net.ipv4.ip_local_port_range`).
+const PORTS_OF_CLIENTS: RangeInclusive<u16> = 32_768..=60_999;
+
+fn name_of(object: &NamedObject, are_several: bool) -> Arc<str> {
+    let socket = match object {
+        NamedObject::Described(WaitObject::Inet(socket)) => socket,
+        // The locks of an array are one.
+        NamedObject::Futex(Futex { address, symbol: Some(symbol) })
+            if are_several && symbol.name.is_some() =>
+        {
+            let symbol = Some(FutexSymbol { offset: 0, ..symbol.clone() });
+            return Futex { address: *address, symbol }.to_string().into();
+        }
+        _ => return object.to_string().into(),
+    };
+    let mut name = socket.to_string();
+    if are_several && !socket.listens {
+        for end in [socket.own, socket.peer] {
+            if PORTS_OF_CLIENTS.contains(&end.port()) {
+                let any = SocketAddr::new(end.ip(), 0).to_string();
+                let any = any.trim_end_matches('0');
+                name = name.replacen(&end.to_string(), &format!("{any}*"), 1);
+            }
+        }
+    }
+    name.into()
 }
 
 fn find(source: &TableSource, innermost: u32) -> Option<Arc<str>> {
     let mut next = Some(innermost);
-    // By how little it says: a function of the C library, of the kernel.
-    let mut fallback: [Option<Arc<str>>; 2] = [None, None];
+    // By how little it says: a function of a runtime, of the C library, of the kernel.
+    let mut fallback: [Option<Arc<str>>; 3] = [None, None, None];
     while let Some(callsite) = next {
         let row = source.callsite(callsite)?;
         let frame = source.frame(row.frame)?;
@@ -31,22 +99,28 @@ fn find(source: &TableSource, innermost: u32) -> Option<Arc<str>> {
         if frame.is_inlined {
             continue;
         }
+        let binary = source.binary(frame.binary);
+        let is_managed = frame.name.starts_with(PYTHON)
+            || binary.as_ref().is_some_and(|binary| binary.kind == DsoKind::Jit);
+        let path = binary.as_ref().map_or("", |binary| &*binary.path);
+        let file = path.rsplit('/').next().unwrap_or_default();
         let rank = if frame.is_kernel {
+            2
+        } else if is_system_library(file) || !frame.is_known {
             1
-        } else if is_of_the_system(source, frame.binary) || !frame.is_known {
+        } else if is_managed {
+            return Some(frame.name);
+        } else if is_runtime(file) {
             0
+        } else if fallback[0].is_some() {
+            // A program that a runtime is part of.
+            break;
         } else {
             return Some(frame.name);
         };
         fallback[rank].get_or_insert(frame.name);
     }
     fallback.into_iter().flatten().next()
-}
-
-fn is_of_the_system(source: &TableSource, binary: u32) -> bool {
-    source
-        .binary(binary)
-        .is_some_and(|binary| is_system_library(binary.path.rsplit('/').next().unwrap_or_default()))
 }
 
 /// A thread, for output.
@@ -62,7 +136,7 @@ pub struct ThreadName {
 
 impl ThreadName {
     /// By its number.
-    pub(crate) fn of(source: &TableSource, thread: u32) -> ThreadName {
+    pub fn of(source: &TableSource, thread: u32) -> ThreadName {
         let row = source.thread(thread);
         row.map_or(ThreadName { pid: Pid(-1), tid: Tid(-1), name: None }, |row| ThreadName {
             pid: row.pid,

@@ -6,6 +6,42 @@ use whit_profile::LoadError;
 use whit_profile::tables::{SampleWanted, StreamEnd, TableSource, WantedFacts};
 use whit_types::TimestampNs;
 
+/// Spans of one thread or CPU, in order. Those of one path do not overlap, those of several may.
+#[derive(Clone, Default)]
+pub(crate) struct Spans {
+    spans: Vec<Span>,
+    /// The latest end up to each, once they are sorted.
+    ends: Vec<TimestampNs>,
+}
+
+impl Spans {
+    pub(crate) fn push(&mut self, span: Span) {
+        self.spans.push(span);
+    }
+
+    pub(crate) fn sort(&mut self) {
+        self.spans.sort_unstable_by_key(|span| (span.from, span.to, span.number));
+        let mut latest = TimestampNs(0);
+        let ends = self.spans.iter().map(|span| {
+            latest = latest.max(span.to);
+            latest
+        });
+        self.ends = ends.collect();
+    }
+
+    /// Those that have a moment of this time, both ends included; after [`Spans::sort`].
+    pub(crate) fn touched(
+        &self,
+        from: TimestampNs,
+        to: TimestampNs,
+    ) -> impl Iterator<Item = &Span> {
+        let first = self.ends.partition_point(|end| *end < from);
+        let begun = self.spans.partition_point(|span| span.from <= to);
+        let spans = self.spans.get(first..begun).unwrap_or_default();
+        spans.iter().filter(move |span| span.to >= from)
+    }
+}
+
 /// The time of a piece, with the number of the sum that it is part of.
 #[derive(Clone, Copy)]
 pub(crate) struct Span {
@@ -14,12 +50,12 @@ pub(crate) struct Span {
     pub(crate) number: usize,
 }
 
-/// Time on a CPU, by thread and in order.
+/// Time on a CPU, by thread.
 #[derive(Default)]
-pub(crate) struct Runs(FxHashMap<u32, Vec<Span>>);
+pub(crate) struct Runs(FxHashMap<u32, Spans>);
 
 impl Runs {
-    /// Adds a piece. Pieces come in order of time.
+    /// Adds a piece.
     pub(crate) fn add(&mut self, piece: &Piece, number: usize) {
         let span = Span { from: piece.from, to: piece.to, number };
         self.0.entry(piece.thread).or_default().push(span);
@@ -28,11 +64,12 @@ impl Runs {
     /// Hands the samples in these runs that distribute CPU time to `take`: number of the sum, weight and innermost call
     /// site.
     pub(crate) fn samples(
-        &self,
+        mut self,
         source: &TableSource,
         take: &mut dyn FnMut(usize, u64, Option<u32>),
     ) -> Result<(), LoadError> {
         let Some(event) = source.cpu_time_event() else { return Ok(()) };
+        self.0.values_mut().for_each(Spans::sort);
         let wanted = SampleWanted {
             stacks: true,
             facts: WantedFacts { thread: true, ..WantedFacts::default() },
@@ -40,10 +77,12 @@ impl Runs {
         };
         let ended = source.samples(&wanted, &mut |batch| {
             for sample in batch.drain(..).filter(|sample| sample.event == event) {
-                let spans = sample.thread.and_then(|thread| self.0.get(&thread));
-                let spans = spans.map_or(&[][..], Vec::as_slice);
-                let next = spans.partition_point(|run| run.to < sample.time);
-                if let Some(run) = spans.get(next).filter(|run| run.from <= sample.time) {
+                let Some(spans) = sample.thread.and_then(|thread| self.0.get(&thread)) else {
+                    continue;
+                };
+                // At the border of two runs of one path it is in one.
+                let runs = spans.touched(sample.time, sample.time);
+                for run in runs.filter(|run| sample.time < run.to) {
                     take(run.number, sample.weight, sample.callsite);
                 }
             }

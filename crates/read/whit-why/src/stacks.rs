@@ -1,7 +1,8 @@
 //! The path as a tree of stacks: of the thread that is explained, hand-overs to other threads, and their activity.
 
+use crate::explained::Explained;
 use crate::path::{Activity, Path};
-use crate::place::{Places, ThreadName};
+use crate::place::{Place, Places, ThreadName};
 use crate::runs::Runs;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
@@ -18,12 +19,12 @@ const MAX_HAND_OVERS: u32 = 100;
 /// A thread, a wait or a function of the path.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum StackFrame {
-    /// Threads of a process that have one name.
+    /// Threads of a process, or of any (-1), that have one name.
     Threads(Pid, Option<Arc<str>>),
     /// They wait for the thread of the next frame.
-    HandOver(WaitClass, Option<Arc<str>>),
-    /// The activity of the threads, and the function in which they wait.
-    Activity(Activity, Option<Arc<str>>),
+    HandOver(WaitClass, Place),
+    /// The activity of the threads, and where they wait.
+    Activity(Activity, Place),
     /// A function on a CPU. The binary is there where the function has no name.
     Function(Arc<str>, Option<Arc<str>>),
     /// Time on a CPU without a sample.
@@ -39,7 +40,7 @@ pub struct Stack<'a> {
     pub duration_ns: u64,
 }
 
-/// All stacks of a path.
+/// All stacks of some paths.
 #[derive(Debug, Default)]
 pub struct Stacks {
     /// By number: the node of the frame outside it, and the frame. Outer nodes have lower numbers.
@@ -47,10 +48,12 @@ pub struct Stacks {
     numbers: FxHashMap<(Option<usize>, StackFrame), usize>,
     /// Nanoseconds by node, without those of inner frames.
     durations_ns: BTreeMap<usize, u64>,
+    /// Those of several paths: threads of one name are one, whatever their process.
+    are_several: bool,
 }
 
 impl Stacks {
-    /// Stacks with their times, which add up to the length of the path.
+    /// Stacks with their times, which add up to the lengths of the paths.
     pub fn iter(&self) -> impl Iterator<Item = Stack<'_>> {
         self.durations_ns.iter().map(|(node, duration_ns)| {
             let mut frames: Vec<_> = std::iter::successors(Some(*node), |it| self.nodes[*it].0)
@@ -75,7 +78,8 @@ impl Stacks {
 
     fn thread(&mut self, source: &TableSource, outer: Option<usize>, thread: u32) -> usize {
         let name = ThreadName::of(source, thread);
-        self.node(outer, StackFrame::Threads(name.pid, name.name))
+        let pid = if self.are_several { Pid(-1) } else { name.pid };
+        self.node(outer, StackFrame::Threads(pid, name.name))
     }
 
     /// The node of a call site below a node.
@@ -92,6 +96,29 @@ impl Stacks {
             }
             None => outer,
         })
+    }
+
+    /// The nodes of the hand-overs of a path by their numbers, and the number of hand-overs down to each.
+    fn hand_overs(
+        &mut self,
+        source: &TableSource,
+        places: &mut Places,
+        path: &Path,
+    ) -> Vec<(usize, u32)> {
+        let mut nodes: Vec<(usize, u32)> = Vec::with_capacity(path.hand_overs.len());
+        for wait in &path.hand_overs {
+            let outer = wait.outer.map(|id| nodes[id.index()]);
+            let node = match outer {
+                Some((node, MAX_HAND_OVERS)) => (node, MAX_HAND_OVERS),
+                _ => {
+                    let thread = self.thread(source, outer.map(|outer| outer.0), wait.thread);
+                    let frame = StackFrame::HandOver(wait.class, places.of(source, wait.site));
+                    (self.node(Some(thread), frame), outer.map_or(1, |(_, depth)| depth + 1))
+                }
+            };
+            nodes.push(node);
+        }
+        nodes
     }
 
     /// Divides the time of runs by the weights of their samples. The heaviest one has the remainder.
@@ -113,40 +140,29 @@ impl Stacks {
     }
 }
 
-/// Makes the stacks of a path.
-pub(crate) fn stacks(source: &TableSource, path: &Path) -> Result<Stacks, LoadError> {
-    let (mut stacks, mut places) = (Stacks::default(), Places::default());
-    // By hand-over: its node, and the number of hand-overs down to it.
-    let mut of_hand_over: Vec<(usize, u32)> = Vec::with_capacity(path.hand_overs.len());
-    for wait in &path.hand_overs {
-        let outer = wait.outer.map(|id| of_hand_over[id.index()]);
-        let node = match outer {
-            Some((node, MAX_HAND_OVERS)) => (node, MAX_HAND_OVERS),
-            _ => {
-                let thread = stacks.thread(source, outer.map(|outer| outer.0), wait.thread);
-                let place = places.of(source, wait.callsite);
-                let frame = StackFrame::HandOver(wait.class, place);
-                (stacks.node(Some(thread), frame), outer.map_or(1, |(_, depth)| depth + 1))
-            }
-        };
-        of_hand_over.push(node);
-    }
+/// Makes the stacks of paths.
+pub(crate) fn stacks(source: &TableSource, intervals: &[Explained]) -> Result<Stacks, LoadError> {
+    let mut stacks = Stacks { are_several: intervals.len() > 1, ..Stacks::default() };
+    let mut places = if stacks.are_several { Places::of_several() } else { Places::default() };
     let mut runs = Runs::default();
     let mut running_ns: BTreeMap<usize, u64> = BTreeMap::new();
-    for piece in &path.pieces {
-        let outer = piece.explains.map(|id| of_hand_over[id.index()].0);
-        let of_thread = stacks.thread(source, outer, piece.thread);
-        let place = match piece.activity {
-            Activity::RunQueue(_) => None,
-            _ => places.of(source, piece.callsite),
-        };
-        let node = stacks.node(Some(of_thread), StackFrame::Activity(piece.activity, place));
-        match piece.activity {
-            Activity::Running => {
-                runs.add(piece, node);
-                *running_ns.entry(node).or_default() += piece.duration_ns();
+    for Explained { path, .. } in intervals {
+        let of_hand_over = stacks.hand_overs(source, &mut places, path);
+        for piece in &path.pieces {
+            let outer = piece.explains.map(|id| of_hand_over[id.index()].0);
+            let of_thread = stacks.thread(source, outer, piece.thread);
+            let place = match piece.activity {
+                Activity::RunQueue(_) | Activity::Throttled => Place::default(),
+                _ => places.of(source, piece.site),
+            };
+            let node = stacks.node(Some(of_thread), StackFrame::Activity(piece.activity, place));
+            match piece.activity {
+                Activity::Running => {
+                    runs.add(piece, node);
+                    *running_ns.entry(node).or_default() += piece.duration_ns();
+                }
+                _ => stacks.add(node, piece.duration_ns()),
             }
-            _ => stacks.add(node, piece.duration_ns()),
         }
     }
     let mut weights: FxHashMap<usize, FxHashMap<usize, u64>> = FxHashMap::default();

@@ -5,7 +5,8 @@ use whit_profile::switches::WaitClass;
 use whit_profile::tables::WaitKind;
 use whit_types::TimestampNs;
 use whit_why::{
-    Activity, Path, Piece, Run, ThreadHistory, Unknown, Wait, WakeUp, Waker, critical_path,
+    Activity, Path, Piece, Run, ThreadHistory, Unknown, Wait, WaitSite, WakeUp, Waker,
+    critical_path,
 };
 
 /// The state of a thread in one step of time.
@@ -43,7 +44,7 @@ fn wait(open: Open, to: u64, is_open: bool) -> Wait {
         to: TimestampNs(to),
         kind: open.kind,
         class: WaitClass::Lock,
-        callsite: None,
+        site: WaitSite::default(),
         wake_up: open.wake_up,
         is_lossy: false,
         is_open,
@@ -281,7 +282,7 @@ proptest! {
                 },
             });
             let class = WaitClass::Lock;
-            history.add_wait(Wait { from: begin, to, kind, class, callsite: None, wake_up, is_lossy, is_open });
+            history.add_wait(Wait { from: begin, to, kind, class, site: WaitSite::default(), wake_up, is_lossy, is_open });
         }
         let to = from + length;
         for thread in 0..5 {

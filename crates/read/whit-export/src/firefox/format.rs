@@ -189,6 +189,11 @@ pub(super) enum MarkerData<'a> {
         samples: u64,
         r#type: MarkerType,
     },
+    Request {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        key: Option<&'a str>,
+        r#type: MarkerType,
+    },
     Loss {
         r#type: MarkerType,
     },
@@ -203,6 +208,7 @@ pub(super) enum MarkerData<'a> {
 pub(super) enum MarkerType {
     Wait,
     Sample,
+    Request,
     Loss,
     Note,
 }
@@ -321,6 +327,9 @@ mod tests {
             r#"{"period":5,"samples":1,"type":"sample"}"#
         );
         assert_eq!(json(MarkerData::Loss { r#type: MarkerType::Loss }), r#"{"type":"loss"}"#);
+        let request = |key| MarkerData::Request { key, r#type: MarkerType::Request };
+        assert_eq!(json(request(Some("a \"b\""))), r#"{"key":"a \"b\"","type":"request"}"#);
+        assert_eq!(json(request(None)), r#"{"type":"request"}"#);
         let note = MarkerData::Note { text: "<x>".to_owned(), r#type: MarkerType::Note };
         assert_eq!(json(note), r#"{"text":"<x>","type":"note"}"#);
     }

@@ -3,6 +3,7 @@
 use super::format::{Category, Cause, MarkerData, MarkerTable, MarkerType, Uncertain, WakerName};
 use super::ms;
 use super::thread::Tables;
+use crate::request::{Request, Requests};
 use whit_profile::model::NodeId;
 use whit_profile::switches::{Activity, TimelineSpan, Trust};
 use whit_types::TimestampNs;
@@ -22,6 +23,11 @@ pub(super) const SCHEMAS: &str = r#"[
    "description":"A sample of an event beside the one in the call tree",
    "fields":[{"key":"samples","label":"Samples","format":"integer"},
              {"key":"period","label":"Period","format":"integer"}]},
+  {"name":"request","tooltipLabel":"{marker.name} {marker.data.key}",
+   "tableLabel":"{marker.name} {marker.data.key}","chartLabel":"{marker.name} {marker.data.key}",
+   "display":["marker-chart","marker-table","timeline-overview"],
+   "description":"A request, from its beginning to its end",
+   "fields":[{"key":"key","label":"Key","format":"string","searchable":true}]},
   {"name":"loss","tooltipLabel":"Lost records","tableLabel":"Records were lost","chartLabel":"Lost records",
    "display":["marker-chart","marker-table","timeline-overview"],
    "description":"Records were lost on some CPU","fields":[]},
@@ -75,6 +81,14 @@ impl<'a> Tables<'_, 'a> {
         let start = self.since_start(span.start);
         let (name, end) = (self.string(name), start + ms(span.duration_ns));
         self.thread.markers.push(name, Category::Wait, (start, Some(end)), data);
+    }
+
+    /// A request of the thread.
+    pub(super) fn request(&mut self, requests: &'a Requests, request: &'a Request) {
+        let name = self.string(requests.name(request));
+        let data = MarkerData::Request { key: request.key.as_deref(), r#type: MarkerType::Request };
+        let times = (self.since_start(request.from), self.since_start(request.to));
+        self.thread.markers.push(name, Category::Other, (times.0, Some(times.1)), data);
     }
 
     pub(super) fn sample_marker(&mut self, moment: &crate::content::Moment<'_>) {

@@ -174,6 +174,9 @@ pub(super) fn build<'a>(
     let spans = samples.spans_of(part.thread);
     let spans = if is_home { spans } else { &[] };
     spans.iter().for_each(|span| tables.wait(span));
+    if let Some(requests) = content.requests.filter(|_| is_home) {
+        requests.of(part.thread).iter().for_each(|request| tables.request(requests, request));
+    }
     let moments = samples.moments.get(&part).map_or(&[][..], Vec::as_slice);
     tables.samples(moments, spans);
     tables.thread

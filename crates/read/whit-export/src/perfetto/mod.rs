@@ -6,6 +6,7 @@
 
 mod cgroups;
 mod fields;
+mod requests;
 mod samples;
 mod sched;
 mod stacks;
@@ -37,6 +38,7 @@ const LOSSES_TRACK: u64 = 0x7768_6974_0002;
 const FIRST_THREAD_TRACK: u64 = 0x7768_6974_1000_0000;
 const FIRST_WAIT_TRACK: u64 = 0x7768_6974_2000_0000;
 const FIRST_CGROUP_TRACK: u64 = 0x7768_6974_3000_0000;
+const FIRST_REQUEST_TRACK: u64 = 0x7768_6974_4000_0000;
 
 const CATEGORY: &str = "whit";
 
@@ -65,6 +67,7 @@ enum Part<'p> {
     /// The states of some threads.
     States(&'p [TimelineSpan]),
     Cgroups,
+    Requests,
     Samples {
         event: EventId,
         sequence: u32,
@@ -85,7 +88,7 @@ pub(crate) fn write(
     let parts: Vec<Part<'_>> = std::iter::once(Part::Head)
         .chain(cpus.into_iter().map(Part::Cpu))
         .chain(states::parts(content.spans()).into_iter().map(Part::States))
-        .chain([Part::Cgroups])
+        .chain([Part::Cgroups, Part::Requests])
         .chain(sampled.zip(FIRST_SAMPLE_SEQUENCE..).map(samples))
         .collect();
     let write = |part: &Part<'_>, out: &mut dyn Write| {
@@ -114,6 +117,10 @@ impl<'a> Writer<'_, 'a, '_> {
             Part::Cpu(events) => sched::write(&mut self, events),
             Part::States(spans) => states::write(&mut self, spans),
             Part::Cgroups => cgroups::write(&mut self, moments),
+            Part::Requests => match self.content.requests {
+                Some(requests) => requests::write(&mut self, requests),
+                None => Ok(()),
+            },
             Part::Samples { event, sequence } => {
                 let of_event = moments.iter().filter(|moment| moment.row.event == *event);
                 self.samples(*event, *sequence, form, of_event)

@@ -3,4 +3,4 @@
 
 pub(crate) mod otlp;
 pub(crate) mod perfetto;
-pub(crate) mod pprof;
+pub mod pprof;

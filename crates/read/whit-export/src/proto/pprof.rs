@@ -4,115 +4,157 @@ use prost::Message;
 
 /// A part of a profile. Encoded parts behind one another are one profile.
 #[derive(Clone, PartialEq, Message)]
-pub(crate) struct Profile {
+pub struct Profile {
+    /// Types of the values of each sample.
     #[prost(message, repeated, tag = "1")]
-    pub(crate) sample_type: Vec<ValueType>,
+    pub sample_type: Vec<ValueType>,
+    /// Call chains with their values.
     #[prost(message, repeated, tag = "2")]
-    pub(crate) sample: Vec<Sample>,
+    pub sample: Vec<Sample>,
+    /// Mapped files.
     #[prost(message, repeated, tag = "3")]
-    pub(crate) mapping: Vec<Mapping>,
+    pub mapping: Vec<Mapping>,
+    /// Places in code.
     #[prost(message, repeated, tag = "4")]
-    pub(crate) location: Vec<Location>,
+    pub location: Vec<Location>,
+    /// Functions of these places.
     #[prost(message, repeated, tag = "5")]
-    pub(crate) function: Vec<Function>,
+    pub function: Vec<Function>,
+    /// All texts; the first is empty.
     #[prost(string, repeated, tag = "6")]
-    pub(crate) string_table: Vec<String>,
+    pub string_table: Vec<String>,
     /// Nanoseconds since the epoch.
     #[prost(int64, tag = "9")]
-    pub(crate) time_nanos: i64,
+    pub time_nanos: i64,
+    /// Nanoseconds.
     #[prost(int64, tag = "10")]
-    pub(crate) duration_nanos: i64,
+    pub duration_nanos: i64,
+    /// The measured quantity, as that of samples.
     #[prost(message, optional, tag = "11")]
-    pub(crate) period_type: Option<ValueType>,
+    pub period_type: Option<ValueType>,
+    /// Between two samples.
     #[prost(int64, tag = "12")]
-    pub(crate) period: i64,
+    pub period: i64,
+    /// Indexes of texts.
     #[prost(int64, repeated, tag = "13")]
-    pub(crate) comment: Vec<i64>,
+    pub comment: Vec<i64>,
+    /// Index of the text that a reader shows first.
     #[prost(int64, tag = "14")]
-    pub(crate) default_sample_type: i64,
+    pub default_sample_type: i64,
 }
 
 /// Type and unit, as indexes of strings.
 #[derive(Clone, Copy, PartialEq, Message)]
-pub(crate) struct ValueType {
+pub struct ValueType {
+    /// Index of a text.
     #[prost(int64, tag = "1")]
-    pub(crate) kind: i64,
+    pub kind: i64,
+    /// Index of a text.
     #[prost(int64, tag = "2")]
-    pub(crate) unit: i64,
+    pub unit: i64,
 }
 
+/// A call chain with its values.
 #[derive(Clone, PartialEq, Message)]
-pub(crate) struct Sample {
+pub struct Sample {
     /// Innermost first.
     #[prost(uint64, repeated, tag = "1")]
-    pub(crate) location_id: Vec<u64>,
+    pub location_id: Vec<u64>,
+    /// In the order of the types of the profile.
     #[prost(int64, repeated, tag = "2")]
-    pub(crate) value: Vec<i64>,
+    pub value: Vec<i64>,
+    /// Thread, process and others.
     #[prost(message, repeated, tag = "3")]
-    pub(crate) label: Vec<Label>,
+    pub label: Vec<Label>,
 }
 
+/// A name with a text or a number.
 #[derive(Clone, Copy, PartialEq, Message)]
-pub(crate) struct Label {
+pub struct Label {
+    /// Index of a text.
     #[prost(int64, tag = "1")]
-    pub(crate) key: i64,
+    pub key: i64,
+    /// Index of a text; 0 where the label is a number.
     #[prost(int64, tag = "2")]
-    pub(crate) str: i64,
+    pub str: i64,
+    /// The number.
     #[prost(int64, tag = "3")]
-    pub(crate) num: i64,
+    pub num: i64,
 }
 
+/// A mapped file.
 #[derive(Clone, Copy, PartialEq, Message)]
-pub(crate) struct Mapping {
+pub struct Mapping {
+    /// Number by which others name it.
     #[prost(uint64, tag = "1")]
-    pub(crate) id: u64,
+    pub id: u64,
+    /// First address.
     #[prost(uint64, tag = "2")]
-    pub(crate) memory_start: u64,
+    pub memory_start: u64,
+    /// Address behind the last one.
     #[prost(uint64, tag = "3")]
-    pub(crate) memory_limit: u64,
+    pub memory_limit: u64,
+    /// Index of a text.
     #[prost(int64, tag = "5")]
-    pub(crate) filename: i64,
+    pub filename: i64,
+    /// Index of a text.
     #[prost(int64, tag = "6")]
-    pub(crate) build_id: i64,
+    pub build_id: i64,
+    /// Whether its places have functions.
     #[prost(bool, tag = "7")]
-    pub(crate) has_functions: bool,
+    pub has_functions: bool,
+    /// Whether they have files.
     #[prost(bool, tag = "8")]
-    pub(crate) has_filenames: bool,
+    pub has_filenames: bool,
+    /// Whether they have lines.
     #[prost(bool, tag = "9")]
-    pub(crate) has_line_numbers: bool,
+    pub has_line_numbers: bool,
+    /// Whether they have inlined functions.
     #[prost(bool, tag = "10")]
-    pub(crate) has_inline_frames: bool,
+    pub has_inline_frames: bool,
 }
 
+/// A place in code.
 #[derive(Clone, PartialEq, Message)]
-pub(crate) struct Location {
+pub struct Location {
+    /// Number by which others name it.
     #[prost(uint64, tag = "1")]
-    pub(crate) id: u64,
+    pub id: u64,
+    /// Mapped file.
     #[prost(uint64, tag = "2")]
-    pub(crate) mapping_id: u64,
+    pub mapping_id: u64,
+    /// Address in the process.
     #[prost(uint64, tag = "3")]
-    pub(crate) address: u64,
+    pub address: u64,
     /// Innermost inlined function first.
     #[prost(message, repeated, tag = "4")]
-    pub(crate) line: Vec<Line>,
+    pub line: Vec<Line>,
 }
 
+/// A function of a place, inlined or not.
 #[derive(Clone, Copy, PartialEq, Message)]
-pub(crate) struct Line {
+pub struct Line {
+    /// Number of the called function.
     #[prost(uint64, tag = "1")]
-    pub(crate) function_id: u64,
+    pub function_id: u64,
+    /// Line; 0 where it is unknown.
     #[prost(int64, tag = "2")]
-    pub(crate) line: i64,
+    pub line: i64,
 }
 
+/// A function with its file.
 #[derive(Clone, Copy, PartialEq, Message)]
-pub(crate) struct Function {
+pub struct Function {
+    /// Number by which others name it.
     #[prost(uint64, tag = "1")]
-    pub(crate) id: u64,
+    pub id: u64,
+    /// Index of a text.
     #[prost(int64, tag = "2")]
-    pub(crate) name: i64,
+    pub name: i64,
+    /// Index of a text: the name as linkers have it.
     #[prost(int64, tag = "3")]
-    pub(crate) system_name: i64,
+    pub system_name: i64,
+    /// Index of a text.
     #[prost(int64, tag = "4")]
-    pub(crate) filename: i64,
+    pub filename: i64,
 }

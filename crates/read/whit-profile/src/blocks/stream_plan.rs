@@ -103,8 +103,9 @@ impl RecordKinds {
 impl BlockTimes {
     /// Whether reading in order of time takes records of a type.
     pub(crate) fn takes(self, kind: u32) -> bool {
-        use record_type::{COMM, EXIT, FORK, SAMPLE, SWITCH, SWITCH_CPU_WIDE};
-        let of_switches = matches!(kind, SWITCH | SWITCH_CPU_WIDE | FORK | EXIT | COMM);
+        use record_type::{BPF_EVENT, COMM, EXIT, FORK, SAMPLE, SWITCH, SWITCH_CPU_WIDE};
+        // Accounts of CPUs are records of the type of BPF programs.
+        let of_switches = matches!(kind, SWITCH | SWITCH_CPU_WIDE | FORK | EXIT | COMM | BPF_EVENT);
         match self {
             _ if kind == SAMPLE => true,
             BlockTimes::NoteSwitches => of_switches,

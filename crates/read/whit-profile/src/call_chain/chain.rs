@@ -94,7 +94,7 @@ pub(crate) struct ChainContext<'a> {
     pub arch: Option<Arch>,
     /// Longest chain.
     pub max_stack: usize,
-    /// The recording [was written again](crate::write_chained) with chains in the place of dumps.
+    /// The recording [was written again](crate::ChainedRecords) with chains in the place of dumps.
     pub was_chained: bool,
 }
 

@@ -8,8 +8,9 @@ use crate::blocks::deferred::defers;
 use crate::call_chain::chain::side_of;
 use crate::call_chain::chain_entry::Side;
 use crate::interner::Interner;
-use crate::options::{Counted, LoadOptions};
 use crate::precision::records_switches_and_clocks;
+use crate::samples::{Counted, Samples};
+use crate::selection::Selection;
 use crate::sums::block_sums::BlockSums;
 use crate::sums::row_key::{Context, NO_FACETS};
 use crate::sums::sample_period::period_of;
@@ -98,12 +99,13 @@ impl LeafSums {
     pub(crate) fn new(
         recording: &Recording,
         events: &EventTable,
-        options: &LoadOptions,
+        selection: &Selection,
+        question: &Samples,
     ) -> Option<LeafSums> {
         let needed = SampleType::IP | SampleType::TID | SampleType::TIME;
         let has_leaf =
             |event: &EventDesc| event.attr.sample_type.contains(needed) && !defers(&event.attr);
-        let suffices = wants_sums_alone(options)
+        let suffices = wants_sums_alone(selection, question)
             && recording.events.iter().all(has_leaf)
             && !records_switches_and_clocks(recording);
         let of_event = |(number, event): (usize, &EventDesc)| LeafEvent {
@@ -114,7 +116,7 @@ impl LeafSums {
             events: recording.events.iter().enumerate().map(of_event).collect(),
             keys: Interner::default(),
             leaves: Vec::new(),
-            blocks: options.blocks.then(BlockSums::default),
+            blocks: question.blocks.then(BlockSums::default),
             max_leaves: MAX_LEAVES / recording.streams.len().max(1),
             unreadable: 0,
             is_over: false,
@@ -225,18 +227,16 @@ fn head_of(layout: &SampleLayout, body: &[u8]) -> Option<SampleHead> {
 }
 
 /// Whether weights by thread and place are all that a profile shall have.
-fn wants_sums_alone(options: &LoadOptions) -> bool {
-    let chooses_tasks =
-        !options.pids.is_empty() || !options.without_pids.is_empty() || !options.tids.is_empty();
-    options.leaves
-        && options.count == Counted::Samples
-        && !options.facets.any()
+fn wants_sums_alone(selection: &Selection, question: &Samples) -> bool {
+    question.leaves
+        && question.count == Counted::Samples
+        && !question.facets.any()
         // Blocks of time divide the time of all samples.
-        && !(options.blocks && chooses_tasks)
-        && options.singles.is_none()
-        && options.examples == 0
-        && options.parallelism.is_none()
-        && options.time.is_none()
-        && options.cpus.is_empty()
-        && options.cgroups.is_empty()
+        && !(question.blocks && selection.chooses_tasks())
+        && question.singles.is_none()
+        && question.examples == 0
+        && question.parallelism.is_none()
+        && selection.time.is_none()
+        && selection.cpus.is_empty()
+        && selection.cgroups.is_empty()
 }

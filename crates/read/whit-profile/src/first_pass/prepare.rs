@@ -5,6 +5,7 @@ use crate::blocks::stream_plan::BlockTimes;
 use crate::call_chain::chain::{ChainContext, KEPT_DUMP_BYTES};
 use crate::error::LoadError;
 use crate::facets::{WantedData, WantedTrace};
+use crate::first_pass::first_seen::FirstSeen;
 use crate::first_pass::leaf_sums::LeafSums;
 use crate::first_pass::sample_filter::SampleFilter;
 use crate::first_pass::scan::{Scan, ScanWanted, scan};
@@ -20,10 +21,11 @@ use crate::machine_model::machine::RecordedMachine;
 use crate::machine_model::own_names::read_own;
 use crate::machine_model::process::ProcessModel;
 use crate::machine_model::replay::{Replayed, replay};
-use crate::options::LoadOptions;
-use crate::parallelism::first_seen::FirstSeen;
-use crate::parallelism::set::ParallelismOf;
+use crate::object_table::ObjectTable;
+use crate::parallelism::ParallelismOf;
 use crate::progress::Progress;
+use crate::reading::{ReadOptions, Reading};
+use crate::samples::Samples;
 use crate::time_filter::TimeRanges;
 use crate::tracepoints::Tracepoints;
 use crate::warning::Warning;
@@ -35,7 +37,6 @@ use whit_perfdata::read_split::ReadSplit;
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::record_type;
 use whit_perfdata::sample::Sample;
-use whit_symbolize::Symbolizer;
 use whit_types::{Arch, BuildId, TimestampNs};
 
 /// The result of the first pass, made ready for looking samples up.
@@ -57,6 +58,8 @@ pub(crate) struct Prepared {
     pub(crate) filter: SampleFilter,
     /// Where rows are told apart by the texts of tracepoints.
     pub(crate) tracepoints: Tracepoints,
+    /// The objects of waits that the second pass has met.
+    pub(crate) wait_objects: ObjectTable,
     /// Chains stand in the place of dumps.
     was_chained: bool,
     /// When records were lost, where somebody asks.
@@ -96,72 +99,70 @@ impl Prepared {
     }
 }
 
+/// The parts of the first pass that a question needs.
+#[derive(Clone, Copy)]
+pub(crate) struct Needs {
+    /// How samples are read in the second pass.
+    pub(crate) samples: Samples,
+    /// Which notes the pass takes of blocks.
+    pub(crate) block_times: BlockTimes,
+    /// A census of the threads, CPUs and cgroups.
+    pub(crate) census: bool,
+    /// Samples are written again: those with counts of other events stay whole.
+    pub(crate) keeps_reads_whole: bool,
+}
+
+impl Needs {
+    /// No more than any second pass needs.
+    pub(crate) fn of(samples: Samples) -> Needs {
+        Needs { samples, block_times: BlockTimes::Skip, census: false, keeps_reads_whole: false }
+    }
+
+    /// The same with blocks in order of time.
+    pub(crate) fn in_order(samples: Samples, block_times: BlockTimes) -> Needs {
+        Needs { block_times, ..Needs::of(samples) }
+    }
+}
+
 /// First pass and process model.
 pub(crate) fn prepare(
-    recording: &Recording,
-    options: &LoadOptions,
-    block_times: BlockTimes,
+    reading: Reading<'_>,
+    needs: Needs,
     progress: &Progress<'_>,
 ) -> Result<Prepared, LoadError> {
-    prepare_with(recording, options, block_times, false, progress)
-}
-
-/// The same, with a census of the threads, CPUs and cgroups where it is wanted.
-pub(crate) fn prepare_with(
-    recording: &Recording,
-    options: &LoadOptions,
-    block_times: BlockTimes,
-    census: bool,
-    progress: &Progress<'_>,
-) -> Result<Prepared, LoadError> {
-    let split = ReadSplit::of(&recording.events).map(Arc::new);
-    prepare_split(recording, options, block_times, (census, split), progress)
-}
-
-/// The same for samples that are written again: those with counts of other events stay whole.
-pub(crate) fn prepare_unsplit(
-    recording: &Recording,
-    options: &LoadOptions,
-    progress: &Progress<'_>,
-) -> Result<Prepared, LoadError> {
-    prepare_split(recording, options, BlockTimes::Skip, (false, None), progress)
-}
-
-fn prepare_split(
-    recording: &Recording,
-    options: &LoadOptions,
-    block_times: BlockTimes,
-    (census, split): (bool, Option<Arc<ReadSplit>>),
-    progress: &Progress<'_>,
-) -> Result<Prepared, LoadError> {
+    let Reading {
+        recording, options: ReadOptions { selection, names, threads, max_stack }, ..
+    } = reading;
+    let Needs { samples: question, block_times, census, keeps_reads_whole } = needs;
+    let split = ReadSplit::of(&recording.events).filter(|_| !keeps_reads_whole).map(Arc::new);
     let events = match &split {
         Some(split) => split.events().clone(),
         None => EventTable::new(&recording.events),
     };
     let wants_data = matches!(block_times, BlockTimes::Note | BlockTimes::NoteRecords(_))
-        || options.facets.data != WantedData::Nothing;
+        || question.facets.data != WantedData::Nothing;
     let skips = block_times == BlockTimes::Skip;
-    let block_times = if options.time.is_some() && skips { BlockTimes::Note } else { block_times };
-    let mut config = options.symbols.clone();
+    let block_times =
+        if selection.time.is_some() && skips { BlockTimes::Note } else { block_times };
+    let mut config = names.symbols.clone();
+    config.inlines &= question.shows_inlined();
+    config.lines &= !question.leaves;
     config.kernel.reference = kernel_reference(recording);
     config.kernel.build_id = kernel_build_id(&recording.features).or(config.kernel.build_id);
     let (own, defect) = read_own(recording);
     config.embedded = own.or(config.embedded.take());
-    let symbolizer = match &options.kept_symbols {
-        Some(kept) => kept.symbolizer(config),
-        None => Arc::new(Symbolizer::new(config)),
-    };
-    let wants_names = options.names_kernel && has_kernel_samples(recording);
-    let kernel_load = if options.threads > 1 && wants_names {
+    let symbolizer = names.symbolizer(config);
+    let wants_names = question.names_kernel && has_kernel_samples(recording);
+    let kernel_load = if *threads > 1 && wants_names {
         KernelLoad::start(symbolizer.clone())
     } else {
         Arc::default()
     };
-    let bounds = (options.threads, options.max_stack);
+    let bounds = (*threads, *max_stack);
     let first_seen =
-        options.parallelism.map(|of| FirstSeen::new(recording, of == ParallelismOf::Cgroup));
-    let kept_dump_bytes = if options.leaves { 0 } else { KEPT_DUMP_BYTES };
-    let leaves = LeafSums::new(recording, &events, options);
+        question.parallelism.map(|of| FirstSeen::new(recording, of == ParallelismOf::Cgroup));
+    let kept_dump_bytes = if question.leaves { 0 } else { KEPT_DUMP_BYTES };
+    let leaves = LeafSums::new(recording, &events, selection, &question);
     let wanted = ScanWanted { block_times, first_seen, census, leaves, kept_dump_bytes, split };
     let mut scan = scan(recording, &events, wanted, bounds, progress)?;
     scan.warnings.extend(defect);
@@ -172,16 +173,16 @@ fn prepare_split(
     let deferred = DeferredChains::join(&scan.plans, &events, awaited, recorded_chains, bounds)?;
     let changes = std::mem::take(&mut scan.changes);
     let Replayed { model, data, dsos, cgroups } = replay(changes, &recording.features, wants_data);
-    let machine = RecordedMachine::of(recording, options.machine.as_ref(), &scan.clocks);
+    let machine = RecordedMachine::of(recording, names.machine.as_ref(), &scan.clocks);
     let clock = ClockRelation::new(&recording.events, scan.clocks.clone());
     let binaries = Binaries::new(&dsos, &model, symbolizer, &machine, clock);
     let times = scan.plans.iter().flat_map(|plan| &plan.blocks).filter_map(|block| block.times);
     let span = times.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
     let (first, last) = span.unwrap_or((TimestampNs(0), TimestampNs(u64::MAX)));
-    let time = options.time.as_ref().map(|filter| filter.resolve(first, last));
+    let time = selection.time.as_ref().map(|filter| filter.resolve(first, last));
     let arch = recorded_arch(&recording.features);
-    let filter = SampleFilter::new(options, &cgroups);
-    let tracepoints = match options.facets.trace {
+    let filter = SampleFilter::new(selection, &cgroups);
+    let tracepoints = match question.facets.trace {
         WantedTrace::Nothing => Tracepoints::default(),
         wanted => Tracepoints::of(recording, wanted),
     };
@@ -200,6 +201,7 @@ fn prepare_split(
         span,
         filter,
         tracepoints,
+        wait_objects: ObjectTable::default(),
         was_chained: recording.features.unwound().is_some(),
         loss_windows: Vec::new(),
     })

@@ -1,7 +1,7 @@
 //! Filters by fields of a sample: its CPU and its cgroup.
 
 use crate::machine_model::cgroups::Cgroups;
-use crate::options::LoadOptions;
+use crate::selection::Selection;
 use whit_perfdata::attr::SampleType;
 use whit_perfdata::reader::Recording;
 use whit_perfdata::sample::Sample;
@@ -21,13 +21,13 @@ pub(crate) struct SampleFilter {
 }
 
 impl SampleFilter {
-    pub(crate) fn new(options: &LoadOptions, cgroups: &Cgroups) -> SampleFilter {
+    pub(crate) fn new(selection: &Selection, cgroups: &Cgroups) -> SampleFilter {
         let is_wanted =
-            |path: &str| options.cgroups.iter().any(|name| CgroupPath(path).is_within(name));
+            |path: &str| selection.cgroups.iter().any(|name| CgroupPath(path).is_within(name));
         let wanted = || cgroups.paths().iter().map(|path| is_wanted(path)).collect();
         SampleFilter {
-            cpus: options.cpus.clone(),
-            cgroups: (!options.cgroups.is_empty()).then(wanted),
+            cpus: selection.cpus.clone(),
+            cgroups: (!selection.cgroups.is_empty()).then(wanted),
         }
     }
 

@@ -11,13 +11,14 @@ use crate::error::LoadError;
 use crate::first_pass::census::Census;
 use crate::first_pass::counts::{Skipped, TypeCounts};
 use crate::first_pass::cut_maps::CutMaps;
+use crate::first_pass::first_seen::FirstSeen;
 use crate::first_pass::leaf_sums::LeafSums;
 use crate::first_pass::leaf_thread::LeafCounter;
+use crate::first_pass::recorded_parts::RecordedParts;
 use crate::first_pass::ring_full::{RingIdentification, RingTimes};
 use crate::first_pass::ring_losses::{RecordedCpus, RingLosses};
 use crate::loss_window::RingLoss;
 use crate::machine_model::change::{Change, TimedChange};
-use crate::parallelism::first_seen::FirstSeen;
 use crate::progress::Progress;
 use crate::warning::Warning;
 use rustc_hash::FxHashSet;
@@ -79,6 +80,8 @@ pub(crate) struct Scan {
     pub(crate) budget: HistoryBuilder,
     /// Readings of the recording's clock and of others.
     pub(crate) clocks: Vec<ClockReading>,
+    /// The parts of CPU time that accounts of CPUs have.
+    pub(crate) recorded_parts: RecordedParts,
     pub(crate) warnings: Vec<Warning>,
 }
 
@@ -105,6 +108,7 @@ impl Scan {
             leaves: None,
             budget: HistoryBuilder::default(),
             clocks: Vec::new(),
+            recorded_parts: RecordedParts::default(),
             warnings: Vec::new(),
         }
     }
@@ -117,6 +121,7 @@ impl Scan {
         self.warnings.extend(part.warnings);
         self.budget.merge(part.budget);
         self.clocks.extend(part.clocks);
+        self.recorded_parts.merge(part.recorded_parts);
         self.orphan_samples.add(part.orphan_samples);
         self.unsplit_samples.add(part.unsplit_samples);
         self.malformed.add(part.malformed);
@@ -506,6 +511,8 @@ impl<'e> StreamScanner<'e> {
                 self.scan.clocks.push(clocks)
             }
             SideBand::Clocks(_) => {}
+            SideBand::CpuAccount(account) => self.scan.recorded_parts.see(&account),
+            SideBand::ReadyFile(_) => {}
             _ => {
                 let copies_maps = record.header.misc & misc::FORK_EXEC == 0;
                 if let Some(change) = to_change(side_band, record, copies_maps) {

@@ -64,6 +64,8 @@ pub(crate) struct ProcessModel {
     /// When processes, or their last programs, began that began while they were recorded. The recorder's own command is
     /// forked before, and its program begins later.
     began: FxHashMap<Pid, TimestampNs>,
+    /// Threads that were made while they were recorded: when, and by which thread; the last ones with their numbers.
+    creations: FxHashMap<(Pid, Tid), (TimestampNs, (Pid, Tid))>,
 }
 
 impl ProcessModel {
@@ -105,12 +107,21 @@ impl ProcessModel {
         if let Some(CommChange { comm, .. }) = inherited {
             self.comms.entry((pid, tid)).or_default().push(CommChange { from: time, comm });
         }
+        // Tasks that were there before are described without a time.
+        if time > TimestampNs(0) {
+            self.creations.insert((pid, tid), (time, (parent_pid, parent_tid)));
+        }
         if pid != parent_pid {
             self.began.insert(pid, time);
             let newest = self.processes.get(&parent_pid).and_then(|p| p.epochs.last());
             let map = newest.map(|epoch| epoch.map.clone()).unwrap_or_default();
             self.begin_epoch(pid, time, map);
         }
+    }
+
+    /// When a thread was made, and by which one, if that was recorded.
+    pub(crate) fn creation(&self, thread: (Pid, Tid)) -> Option<(TimestampNs, (Pid, Tid))> {
+        self.creations.get(&thread).copied()
     }
 
     /// When a process or its program began, if that was recorded; the last one of several with the same number.

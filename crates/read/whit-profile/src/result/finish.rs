@@ -12,10 +12,11 @@ use crate::model::{
     NodeId, Profile, RecordedGroup, SampleRow, SingleSample, Singles, TextId, ThreadId, ThreadInfo,
 };
 use crate::naming::place_symbols::{NamedCode, PlaceNamer};
-use crate::options::LoadOptions;
 use crate::precision::Precision;
+use crate::reading::Reading;
 use crate::result::describe::is_read;
 use crate::result::tree_order::{order_of_nodes, order_of_places};
+use crate::samples::Samples;
 use crate::second_pass::aggregate::{Aggregate, NO_NODE};
 use crate::second_pass::companion_fetch;
 use crate::second_pass::singles::RawSingle;
@@ -40,39 +41,40 @@ const NO_NAME: &str = "{anon_group}";
 
 /// Names everything and builds the profile.
 pub(crate) fn finish(
-    recording: &Recording,
-    options: &LoadOptions,
+    reading: Reading<'_>,
+    question: &Samples,
     prepared: &Prepared,
     sums: Aggregate,
     stops: &StopCounts,
 ) -> Profile {
-    let fetched = companion_fetch::fetch(prepared, options, &sums, &[]);
-    let mut profile = finish_with(recording, options, prepared, sums, stops, |_| ()).0;
+    let fetched = companion_fetch::fetch(prepared, &reading.options.names.companions, &sums, &[]);
+    let mut profile = finish_with(reading, question, prepared, sums, stops, |_| ()).0;
     profile.warnings.extend(fetched);
     profile
 }
 
 /// The same, with `more` drawn from the same tables.
 pub(crate) fn finish_with<T>(
-    recording: &Recording,
-    options: &LoadOptions,
+    reading: Reading<'_>,
+    question: &Samples,
     prepared: &Prepared,
     mut sums: Aggregate,
     stops: &StopCounts,
     more: impl FnOnce(&mut Builder) -> T,
 ) -> (Profile, T) {
+    let recording = reading.recording;
     let order = order_of_places(&sums.places.values);
-    let named =
-        name_places(prepared, &sums.places.values, &order, options.threads, options.names_kernel);
+    let (threads, names_kernel) = (reading.threads(), question.names_kernel);
+    let named = name_places(prepared, &sums.places.values, &order, threads, names_kernel);
     let mut builder = Builder::new(prepared);
     builder.keeps_singles = sums.singles.is_some();
     builder.add_frames(&sums.places.values, named, &order);
     builder.add_nodes(&sums, &order);
     builder.profile.texts = sums.texts.values.iter().map(OutsideText::from).collect();
     builder.add_rows(&sums);
-    builder.profile.singles = options.singles.map(|_| Singles {
+    builder.profile.singles = question.singles.map(|_| Singles {
         samples: builder.singles(sums.singles.take().unwrap_or_default()),
-        slice_ns: options.facets.time_quantum_ns.map(NonZeroU64::get),
+        slice_ns: question.facets.time_quantum_ns.map(NonZeroU64::get),
         loss_windows: prepared.loss_windows.clone(),
     });
     if let Some(blocks) = sums.blocks.take() {
@@ -90,12 +92,12 @@ pub(crate) fn finish_with<T>(
         prepared,
         &sums,
         stops,
-        options.names_kernel,
+        names_kernel,
     );
-    profile.is_part = options.choose_a_part();
-    let unmatched = crate::result::without_match::warnings(options, prepared, &profile);
+    profile.is_part = reading.selection().is_part();
+    let unmatched = crate::result::without_match::warnings(reading.selection(), prepared, &profile);
     profile.warnings.extend(unmatched);
-    profile.warnings.extend(crate::result::one_frame::warning(recording, options, &profile));
+    profile.warnings.extend(crate::result::one_frame::warning(reading, question, &profile));
     let blocks = prepared.scan.wrapped.auxtrace;
     profile.warnings.extend((blocks > 0).then_some(Warning::HardwareTrace { blocks }));
     if overflowed {

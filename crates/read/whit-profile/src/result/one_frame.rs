@@ -1,9 +1,9 @@
 //! Call chains by frame pointers of programs that have none: they end behind the first frame.
 
 use crate::model::{EventId, NodeId, Profile};
-use crate::options::LoadOptions;
+use crate::reading::Reading;
+use crate::samples::Samples;
 use crate::warning::Warning;
-use whit_perfdata::reader::Recording;
 
 /// Fewer chains say nothing of the programs.
 const CHAINS_MIN: u64 = 20;
@@ -11,16 +11,20 @@ const CHAINS_MIN: u64 = 20;
 /// Says that most user call chains have one frame. Stacks that the BPF engine walked, and dumps, have accounts of their
 /// own of those that are cut.
 pub(crate) fn warning(
-    recording: &Recording,
-    options: &LoadOptions,
+    reading: Reading<'_>,
+    question: &Samples,
     profile: &Profile,
 ) -> Option<Warning> {
     let is_walked = profile.ledger.as_ref().is_some_and(|ledger| ledger.stacks.walks > 0);
-    if is_walked || options.leaves || options.max_stack < 2 {
+    if is_walked || question.leaves || reading.options.max_stack < 2 {
         return None;
     }
     let has_chains = |event: EventId| {
-        recording.events.get(event.index()).is_some_and(|event| event.attr.has_user_chains())
+        reading
+            .recording
+            .events
+            .get(event.index())
+            .is_some_and(|event| event.attr.has_user_chains())
     };
     let (mut chains, mut of_one_frame) = (0u64, 0u64);
     for row in profile.rows.iter().filter(|row| has_chains(row.event)) {

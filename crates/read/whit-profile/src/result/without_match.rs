@@ -2,13 +2,13 @@
 
 use crate::first_pass::prepare::Prepared;
 use crate::model::Profile;
-use crate::options::LoadOptions;
+use crate::selection::Selection;
 use crate::warning::{NoMatch, Warning, WhyNoMatch};
 use whit_types::{Pid, Tid, format_cpu_list};
 
 /// Values of `--pid`, `--tid`, `--cpu` and `--time` that no sample and no switch of the profile has.
 pub(crate) fn warnings(
-    options: &LoadOptions,
+    selection: &Selection,
     prepared: &Prepared,
     profile: &Profile,
 ) -> Vec<Warning> {
@@ -22,10 +22,10 @@ pub(crate) fn warnings(
         (!has(is_it)).then_some(warning)
     };
     let mut warnings = Vec::new();
-    for wanted in &options.pids {
+    for wanted in &selection.pids {
         warnings.extend(absent("--pid", wanted.0, &|pid, _| pid == *wanted));
     }
-    for wanted in &options.tids {
+    for wanted in &selection.tids {
         warnings.extend(absent("--tid", wanted.0, &|_, tid| tid == *wanted));
     }
     if let (Some(ranges), Some((first, last))) = (&prepared.time, prepared.span)
@@ -35,8 +35,8 @@ pub(crate) fn warnings(
         let value = String::new().into();
         warnings.push(Warning::NoMatch(NoMatch { option: "--time", value, why }));
     }
-    if profile.threads.is_empty() && !options.cpus.is_empty() {
-        let value = format_cpu_list(&options.cpus).into();
+    if profile.threads.is_empty() && !selection.cpus.is_empty() {
+        let value = format_cpu_list(&selection.cpus).into();
         let why = WhyNoMatch::NothingRecorded;
         warnings.push(Warning::NoMatch(NoMatch { option: "--cpu", value, why }));
     }

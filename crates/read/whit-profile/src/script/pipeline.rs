@@ -17,7 +17,7 @@ pub(super) fn run(
     out: &mut dyn Write,
     summary: &mut ScriptSummary,
 ) -> Result<(), ScriptError> {
-    let mut stops = StopCounts::of_chained(&work.recording.features);
+    let mut stops = StopCounts::of_chained(&work.reading.recording.features);
     let mut switches = SwitchState::new(work.format.switches());
     let (of_thread, switches) = (&mut *samples, &mut switches);
     let make_fill = || {
@@ -41,7 +41,7 @@ pub(super) fn run(
         stops.foreign_stacks = stops.foreign_stacks.saturating_add(job.foreign_stacks);
         Ok::<_, ScriptError>(out.write_all(&job.text)?)
     };
-    in_turn(work.options.threads, |_| Worker::new(work), make_fill, take)?;
+    in_turn(work.reading.threads(), |_| Worker::new(work), make_fill, take)?;
     work.prepared.check_dumps()?;
     summary.warnings.extend(stops.warnings());
     if let samples @ 1.. = samples.disordered() {

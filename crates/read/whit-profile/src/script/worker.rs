@@ -8,10 +8,9 @@ use crate::in_order::ordered::{Batch, PendingSample};
 use crate::in_order::ordered_pool;
 use crate::naming::lookup::Lookup;
 use crate::naming::place_names::PlaceNames;
-use crate::options::LoadOptions;
+use crate::reading::Reading;
 use std::mem;
 use whit_perfdata::attr::{AttrFlags, SampleType};
-use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{RawRecord, SideBand, record_type};
 use whit_perfdata::sample::Sample;
 use whit_types::{OutsideText, Pid, Tid, TimestampNs};
@@ -22,8 +21,7 @@ const MAX_TEXT_BYTES: usize = 8 << 20;
 /// The inputs that all workers share.
 #[derive(Clone, Copy)]
 pub(super) struct Work<'a> {
-    pub(super) recording: &'a Recording,
-    pub(super) options: &'a LoadOptions,
+    pub(super) reading: Reading<'a>,
     pub(super) prepared: &'a Prepared,
     pub(super) format: &'a dyn Format,
 }
@@ -55,7 +53,7 @@ impl<'a> Worker<'a> {
     pub(super) fn new(work: Work<'a>) -> Self {
         Worker {
             work,
-            maker: ChainMaker::new(work.prepared.chain_context(work.options.max_stack)),
+            maker: ChainMaker::new(work.prepared.chain_context(work.reading.options.max_stack)),
             names: PlaceNames::new(work.prepared),
             chain: Chain::default(),
             texts: FrameTexts::default(),
@@ -100,7 +98,7 @@ impl Worker<'_> {
         out: &mut Vec<u8>,
     ) -> Formatted {
         let record = pending.record();
-        let Work { recording, prepared, format, .. } = self.work;
+        let Work { reading: Reading { recording, .. }, prepared, format, .. } = self.work;
         if record.header.kind != record_type::SAMPLE {
             self.record(pending, record, shown_since, out);
             return Formatted::Other;
@@ -168,7 +166,7 @@ impl<'a> Worker<'a> {
         pending: &PendingSample<'r>,
         record: RawRecord<'r>,
     ) -> Result<Chosen<'a, 'r>, Formatted> {
-        let Work { options, prepared, format, .. } = self.work;
+        let Work { reading, prepared, format, .. } = self.work;
         let event = prepared.events.event_of_sample(record.body).ok_or(Formatted::Unwanted)?;
         let sample = prepared.events.layout(event).and_then(|layout| layout.parse(record.body));
         let mut sample = sample.ok_or(Formatted::Unreadable)?;
@@ -176,7 +174,7 @@ impl<'a> Worker<'a> {
         let (pid, tid) = sample.pid_tid.unwrap_or((Pid(-1), Tid(-1)));
         let time = pending.time;
         let is_wanted = prepared.filter.wants(&sample, time, &prepared.cgroups);
-        if !(is_wanted && options.wants(pid, tid)) {
+        if !(is_wanted && reading.selection().wants(pid, tid)) {
             return Err(Formatted::Unwanted);
         }
         let comm = prepared.model.comm_at(pid, tid, time);

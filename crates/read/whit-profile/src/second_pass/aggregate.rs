@@ -8,7 +8,7 @@ use crate::call_chain::chain_entry::ChainEntry;
 use crate::facets::RawFacets;
 use crate::interner::{Interner, Texts};
 use crate::machine_model::process::{CommIndex, SpaceId};
-use crate::options::LoadOptions;
+use crate::samples::Samples;
 use crate::second_pass::singles::RawSingle;
 use crate::sums::block_sums::BlockSums;
 use crate::sums::examples::{ExampleSample, Examples};
@@ -120,11 +120,11 @@ impl Default for Aggregate {
 
 impl Aggregate {
     /// Nothing yet; with weights in blocks of time, single samples, and examples of each row if they are wanted.
-    pub(crate) fn for_options(options: &LoadOptions) -> Self {
+    pub(crate) fn for_question(question: &Samples) -> Self {
         Aggregate {
-            blocks: options.blocks.then(BlockSums::default),
-            singles: options.keeps_singles().then(Vec::new),
-            examples: Examples::new(options.examples),
+            blocks: question.blocks.then(BlockSums::default),
+            singles: question.keeps_singles().then(Vec::new),
+            examples: Examples::new(question.examples),
             ..Aggregate::default()
         }
     }

@@ -9,7 +9,6 @@ use crate::companions::{Companions, Fetch, Wanted};
 use crate::first_pass::prepare::Prepared;
 use crate::machine_model::dso_index::DsoIndex;
 use crate::machine_model::dso_table::RecordedKind;
-use crate::options::LoadOptions;
 use crate::second_pass::aggregate::{Aggregate, NO_NODE};
 use crate::warning::{NotFetched, Warning};
 use rustc_hash::FxHashMap;
@@ -156,11 +155,11 @@ fn is_c_library(path: &str) -> bool {
 /// Fetches what the user wants, between the sums and the names. `waits` are nodes of the sums with numbers of waits.
 pub(crate) fn fetch(
     prepared: &Prepared,
-    options: &LoadOptions,
+    companions: &Companions,
     sums: &Aggregate,
     waits: &[(u32, u64)],
 ) -> Vec<Warning> {
-    match &options.companions {
+    match companions {
         Companions::Off => Vec::new(),
         Companions::Offer => offer(prepared, sums, waits),
         Companions::Fetch { by, least_share, debug_info } => {

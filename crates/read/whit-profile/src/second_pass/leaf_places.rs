@@ -5,21 +5,24 @@ use crate::call_chain::chain_entry::{ChainEntry, Side};
 use crate::call_chain::stops::StopCounts;
 use crate::first_pass::leaf_sums::{Leaf, LeafKey, Leaves};
 use crate::first_pass::prepare::Prepared;
-use crate::options::LoadOptions;
+use crate::reading::Reading;
+use crate::samples::Samples;
 use crate::second_pass::aggregate::{Aggregate, LeafFacts, Weight};
 
 /// The sums by code. `None` where they do not tell the code of all samples.
 pub(crate) fn sums_of(
     leaves: Leaves,
-    options: &LoadOptions,
+    reading: Reading<'_>,
+    question: &Samples,
     prepared: &Prepared,
 ) -> Option<(Aggregate, StopCounts)> {
-    let maker = ChainMaker::new(prepared.chain_context(options.max_stack));
-    let mut sums = Aggregate::for_options(options);
+    let selection = reading.selection();
+    let maker = ChainMaker::new(prepared.chain_context(reading.options.max_stack));
+    let mut sums = Aggregate::for_question(question);
     let mut rows = Vec::with_capacity(leaves.leaves.len());
     for (key, leaf) in leaves.keys.iter().zip(&leaves.leaves) {
         let mut row = None;
-        if options.wants(key.pid, key.tid) {
+        if selection.wants(key.pid, key.tid) {
             let facts = LeafFacts { event: key.event, pid: key.pid, tid: key.tid };
             let weight = Weight { samples: leaf.samples, period: leaf.period };
             let place = place_of(key, leaf, prepared, &maker)?;

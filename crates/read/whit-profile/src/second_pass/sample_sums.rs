@@ -12,9 +12,11 @@ use crate::machine_model::process::{Epoch, SpaceId};
 use crate::model::DsoId;
 use crate::naming::lookup::{CodeLookup, Lookup};
 use crate::naming::place_names::PlaceNames;
-use crate::options::{Counted, LoadOptions};
-use crate::parallelism::level::Parallelism;
+use crate::parallelism::Parallelism;
+use crate::reading::Reading;
+use crate::samples::{Counted, Samples};
 use crate::second_pass::aggregate::{Aggregate, NO_NODE, SampleFacts};
+use crate::selection::Selection;
 use crate::sums::sample_period::period_of;
 use whit_perfdata::attr::Attr;
 use whit_perfdata::reader::Recording;
@@ -108,7 +110,8 @@ struct ChainPlace<'a> {
 /// Makes call chains of samples, and adds them up.
 pub(crate) struct SampleSums<'a> {
     recording: &'a Recording,
-    options: &'a LoadOptions,
+    selection: &'a Selection,
+    question: Samples,
     prepared: &'a Prepared,
     maker: ChainMaker<'a>,
     chain: Chain,
@@ -121,21 +124,18 @@ pub(crate) struct SampleSums<'a> {
 }
 
 impl<'a> SampleSums<'a> {
-    pub(crate) fn new(
-        recording: &'a Recording,
-        options: &'a LoadOptions,
-        prepared: &'a Prepared,
-    ) -> Self {
+    pub(crate) fn new(reading: Reading<'a>, question: &Samples, prepared: &'a Prepared) -> Self {
         SampleSums {
-            recording,
-            options,
+            recording: reading.recording,
+            selection: reading.selection(),
+            question: *question,
             prepared,
-            maker: ChainMaker::new(prepared.chain_context(options.max_stack)),
+            maker: ChainMaker::new(prepared.chain_context(reading.options.max_stack)),
             chain: Chain::default(),
-            sums: Aggregate::for_options(options),
+            sums: Aggregate::for_question(question),
             stops: StopCounts::default(),
-            wants_facets: options.facets.any(),
-            names: options.facets.needs_names().then(|| PlaceNames::new(prepared)),
+            wants_facets: question.facets.any(),
+            names: question.facets.needs_names().then(|| PlaceNames::new(prepared)),
             text: Vec::new(),
         }
     }
@@ -174,13 +174,13 @@ impl<'a> SampleSums<'a> {
     /// Whether a sample passes the filters by process, thread, CPU and cgroup.
     pub(crate) fn wants(&self, parsed: &ParsedSample<'_>, time: TimestampNs) -> bool {
         let prepared = self.prepared;
-        self.options.wants(parsed.pid, parsed.tid)
+        self.selection.wants(parsed.pid, parsed.tid)
             && prepared.filter.wants(&parsed.sample, time, &prepared.cgroups)
     }
 
     /// Adds a sample, and gives back the node of its call chain.
     pub(crate) fn add(&mut self, parsed: &ParsedSample<'_>, time: TimestampNs) -> u32 {
-        match self.options.count {
+        match self.question.count {
             Counted::Branches => self.add_branches(parsed, time),
             Counted::Blocks => self.add_blocks(parsed, time),
             _ => return self.add_chain(parsed, time),
@@ -200,7 +200,7 @@ impl<'a> SampleSums<'a> {
         let maker = &self.maker;
         let locate = |entry| maker.locate(entry, pid, epoch, place.time);
         let node = self.sums.add(&facts, &self.chain.entries, locate);
-        if self.options.examples > 0 {
+        if self.question.examples > 0 {
             self.sums.add_example(&facts, node, parsed.sample.cpu);
         }
         node
@@ -216,7 +216,7 @@ impl<'a> SampleSums<'a> {
         facets: Option<u32>,
     ) -> SampleFacts {
         let ParsedSample { event, pid, tid, ref sample, .. } = *parsed;
-        let period = match self.options.count {
+        let period = match self.question.count {
             Counted::Branches | Counted::Blocks => 1,
             Counted::Weights => sample.weight.filter(|weight| *weight > 0).unwrap_or(1),
             Counted::Samples => period_of(attr, sample),
@@ -262,12 +262,12 @@ impl<'a> SampleSums<'a> {
         let attr = &self.recording.events[event].attr;
         let epoch = self.prepared.model.space_at(pid, time);
         let space = self.remembered_space(pid, epoch);
-        let wanted = self.options.facets.branches;
+        let wanted = self.question.facets.branches;
         let mut facets = self.facets(parsed, time, epoch);
         // perf weighs all branches of a sample by the cycles of the first.
         facets.weight = facets
             .weight
-            .or(self.options.facets.weight.then_some(0))
+            .or(self.question.facets.weight.then_some(0))
             .map(|_| sample.branch_stack.iter().next().map_or(0, BranchEntry::cycles).max(1));
         let maker = &self.maker;
         let mut locate = |entry: ChainEntry| maker.locate(entry, pid, epoch, time);
@@ -324,7 +324,7 @@ impl<'a> SampleSums<'a> {
         time: TimestampNs,
         epoch: Option<&'a Epoch>,
     ) -> RawFacets {
-        let wanted = self.options.facets;
+        let wanted = self.question.facets;
         let sample = &parsed.sample;
         let cgroup = sample.cgroup.filter(|_| wanted.cgroup).map(|number| {
             let named = self.prepared.cgroups.at(number, time);
@@ -391,12 +391,12 @@ impl<'a> SampleSums<'a> {
         time: TimestampNs,
         epoch: Option<&'a Epoch>,
     ) -> Option<DataPlace<u32>> {
-        let address = match self.options.facets.data {
+        let address = match self.question.facets.data {
             WantedData::CacheLine => parsed.sample.addr? & !(CACHE_LINE_BYTES - 1),
             _ => parsed.sample.addr?,
         };
         let found = self.lookup(parsed.pid, time, epoch)?.data_at(Avma(address));
-        let by_address = self.options.facets.data != WantedData::Dso;
+        let by_address = self.question.facets.data != WantedData::Dso;
         let symbol = found.function.filter(|_| by_address);
         Some(DataPlace {
             address: if by_address { address } else { 0 },
@@ -425,7 +425,7 @@ impl<'a> SampleSums<'a> {
         let time = deferred.and_then(|chain| chain.time).unwrap_or(time);
         let epoch = self.prepared.model.space_at(parsed.pid, time);
         let ParsedSample { sample, cpu_mode, .. } = parsed;
-        match sample.ip.filter(|_| self.options.leaves) {
+        match sample.ip.filter(|_| self.question.leaves) {
             Some(ip) => self.chain.set_leaf(ip, *cpu_mode),
             None => self.maker.make(sample, *cpu_mode, attr, epoch, deferred, &mut self.chain),
         }

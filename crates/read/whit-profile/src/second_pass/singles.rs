@@ -4,9 +4,8 @@
 //! the rows that a report would have.
 
 use crate::first_pass::prepare::Prepared;
-use crate::options::{LoadOptions, MAX_SINGLES, SinglesWanted};
+use crate::samples::{MAX_SINGLES, Samples, SinglesWanted};
 use crate::sums::row_key::RowKey;
-use std::borrow::Cow;
 use std::num::NonZeroU64;
 use whit_types::{CpuId, TimestampNs};
 
@@ -23,22 +22,21 @@ pub(crate) struct RawSingle {
 }
 
 /// Decides between single samples and stretches of time, now that the number of samples is known.
-pub(crate) fn decide<'o>(options: &'o LoadOptions, prepared: &Prepared) -> Cow<'o, LoadOptions> {
+pub(crate) fn decide(question: Samples, prepared: &Prepared) -> Samples {
     let samples: u64 = prepared.scan.samples_by_event.iter().sum();
-    let wanted = match options.singles {
+    let wanted = match question.singles {
         Some(SinglesWanted::Few) if samples <= MAX_SINGLES => SinglesWanted::Each,
         Some(SinglesWanted::UpTo(most)) if samples <= most => SinglesWanted::Each,
         Some(SinglesWanted::Few | SinglesWanted::UpTo(_) | SinglesWanted::Joined) => {
             SinglesWanted::Joined
         }
-        None | Some(SinglesWanted::Each) => return Cow::Borrowed(options),
+        None | Some(SinglesWanted::Each) => return question,
     };
-    let mut decided = options.clone();
-    decided.singles = Some(wanted);
+    let mut decided = Samples { singles: Some(wanted), ..question };
     if wanted == SinglesWanted::Joined {
         decided.facets.time_quantum_ns = NonZeroU64::new(slice_ns(prepared));
     }
-    Cow::Owned(decided)
+    decided
 }
 
 /// Length of a stretch; at least a millisecond.

@@ -7,8 +7,7 @@
 //! Runtimes make their own locks and queues of those of the C library. So functions of a runtime decide before those of
 //! the C library: the innermost of the runtime itself, else the outermost of the managed program's library.
 
-use super::model::SwitchSums;
-use super::switch_event::WaitKind;
+use super::model::{SwitchSums, Wait};
 use super::wait_class::{WaitClass, WaitClassSet};
 use super::wait_class_names::{KERNEL, MANAGED, Meaning, RUNTIME, USER, meaning_of};
 use crate::ids::NodeId;
@@ -105,12 +104,8 @@ impl NodeClasses {
     }
 
     /// The class of a wait of any kind.
-    pub fn of_wait(&self, kind: WaitKind, node: NodeId) -> WaitClass {
-        match kind {
-            WaitKind::Sync => self.get(node),
-            WaitKind::Preempt => WaitClass::Preempted,
-            WaitKind::New => WaitClass::New,
-        }
+    pub fn of_wait(&self, wait: &Wait) -> WaitClass {
+        WaitClass::without_stack(wait.kind, wait.state).unwrap_or_else(|| self.get(wait.node))
     }
 
     /// The sums at a stack, taken apart by class; `None` for CPU time. Parts without anything are left out.
@@ -120,9 +115,17 @@ impl NodeClasses {
         sums: &SwitchSums,
     ) -> impl Iterator<Item = (Option<WaitClass>, SwitchSums)> + use<> {
         let preempted = SwitchSums {
-            preempt_count: sums.preempt_count,
-            preempt_wait_ns: sums.preempt_wait_ns,
+            preempt_count: sums.preempt_count.saturating_sub(sums.throttled_count),
+            preempt_wait_ns: sums.preempt_wait_ns.saturating_sub(sums.throttled_wait_ns),
             longest_preempt_ns: sums.longest_preempt_ns,
+            ..SwitchSums::default()
+        };
+        let throttled = SwitchSums {
+            preempt_count: sums.throttled_count,
+            preempt_wait_ns: sums.throttled_wait_ns,
+            throttled_count: sums.throttled_count,
+            throttled_wait_ns: sums.throttled_wait_ns,
+            longest_throttled_ns: sums.longest_throttled_ns,
             ..SwitchSums::default()
         };
         let new = SwitchSums {
@@ -137,7 +140,10 @@ impl NodeClasses {
             lossy_cpu_ns: 0,
             preempt_count: 0,
             preempt_wait_ns: 0,
+            throttled_count: 0,
+            throttled_wait_ns: 0,
             longest_preempt_ns: 0,
+            longest_throttled_ns: 0,
             new_count: 0,
             new_wait_ns: 0,
             longest_new_ns: 0,
@@ -147,6 +153,7 @@ impl NodeClasses {
             (None, sums.cpu_only()),
             (Some(self.get(node)), voluntary),
             (Some(WaitClass::Preempted), preempted),
+            (Some(WaitClass::Throttled), throttled),
             (Some(WaitClass::New), new),
         ];
         parts.into_iter().filter(|(_, sums)| !sums.is_empty())

@@ -214,3 +214,35 @@ fn sets_have_names_of_classes_and_groups() {
     let error = WaitClassSet::parse("locks").unwrap_err().to_string();
     assert!(error.contains("`locks`") && error.contains("page-fault"), "{error}");
 }
+
+#[test]
+fn throttled_waits_are_a_class_apart_from_other_preemptions() {
+    let sums = SwitchSums {
+        cpu_ns: 1,
+        sync_count: 2,
+        sync_wait_ns: 20,
+        preempt_count: 5,
+        preempt_wait_ns: 50,
+        throttled_count: 3,
+        throttled_wait_ns: 40,
+        longest_preempt_ns: 6,
+        longest_throttled_ns: 30,
+        ..SwitchSums::default()
+    };
+    let parts: Vec<_> = NodeClasses::default().split(NodeId(0), &sums).collect();
+    let shown: Vec<_> = parts
+        .iter()
+        .map(|(class, part)| (*class, part.count(), part.wait_ns(), part.longest_wait_ns()))
+        .collect();
+    let wanted = [
+        (None, 0, 0, 0),
+        (Some(WaitClass::Unknown), 2, 20, 0),
+        (Some(WaitClass::Preempted), 2, 10, 6),
+        (Some(WaitClass::Throttled), 3, 40, 30),
+    ];
+    assert_eq!(shown, wanted);
+    // The parts are the whole.
+    let mut whole = SwitchSums::default();
+    parts.iter().for_each(|(_, part)| whole.add(part));
+    assert_eq!(whole, sums);
+}

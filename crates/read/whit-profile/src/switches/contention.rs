@@ -44,7 +44,7 @@ pub(super) struct ContentionTotals {
 }
 
 impl ContentionTotals {
-    pub(super) fn new(wanted: SwitchOptions) -> Option<ContentionTotals> {
+    pub(super) fn new(wanted: &SwitchOptions) -> Option<ContentionTotals> {
         wanted.locks.then(ContentionTotals::default)
     }
 
@@ -102,6 +102,7 @@ mod tests {
     use super::super::switch_key::NO_COMM;
     use super::*;
     use crate::loss_window::{LossWindow, RingLoss};
+    use crate::switches::ObjectKey;
     use whit_types::{Pid, Tid};
 
     fn at(time: u64, tid: i32, address: u64) -> Contention {
@@ -116,7 +117,8 @@ mod tests {
     }
 
     fn key(thread: u32, address: u64) -> ContentionKey {
-        let row = SwitchKey { thread, comm: NO_COMM, stack: StackRef::NONE };
+        let row =
+            SwitchKey { thread, comm: NO_COMM, stack: StackRef::NONE, object: ObjectKey::None };
         ContentionKey { row, address, flags: 1 }
     }
 

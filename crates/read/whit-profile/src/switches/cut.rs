@@ -3,10 +3,11 @@
 //! The interval logic sees the whole recording, so that a thread which runs or waits through the range without a
 //! switch is known there too. The results alone are cut.
 
+use super::cpu_parts::CpuParts;
 use super::interval::{Life, Run, Sink, Switch, Task, WaitEnd};
 use super::intervals::RecordedTotals;
 use crate::time_filter::{TimeRange, TimeRanges};
-use whit_types::TimestampNs;
+use whit_types::{CpuId, TimestampNs};
 
 /// Hands the parts of intervals that lie in ranges on.
 pub(super) struct Cut<'s, S> {
@@ -26,7 +27,9 @@ impl<'s, S: Sink> Cut<'s, S> {
         let end = run.samples.partition_point(|sample| sample.time <= range.to);
         let samples = run.samples.get(first..end).unwrap_or_default();
         let is_open = run.is_open || (from, to) != (run.from, run.to);
-        self.sink.run(&Run { from, to, samples, is_open, ..*run });
+        let parts = run.parts.share(to.since(from), run.to.since(run.from));
+        let parts = parts.within(to.since(from));
+        self.sink.run(&Run { from, to, samples, is_open, parts, ..*run });
     }
 }
 
@@ -84,6 +87,13 @@ impl<S: Sink> Sink for Cut<'_, S> {
         }
     }
 
+    fn idle(&mut self, cpu: CpuId, parts: &CpuParts) {
+        // No record has the moments of it.
+        if self.ranges.is_none() {
+            self.sink.idle(cpu, parts);
+        }
+    }
+
     fn end(&mut self, task: Task) {
         self.sink.end(task);
     }
@@ -100,6 +110,7 @@ impl<S: Sink> Sink for Cut<'_, S> {
 #[cfg(test)]
 mod tests {
     use super::super::interval::{TimedStack, Trust};
+    use super::super::object_key::ObjectKey;
     use super::super::switch_event::{StackRef, WaitKind};
     use super::*;
     use proptest::prelude::*;
@@ -125,6 +136,7 @@ mod tests {
             self.samples += run.samples.len();
         }
 
+        fn idle(&mut self, _: CpuId, _: &CpuParts) {}
         fn end(&mut self, _: Task) {}
         fn life(&mut self, _: Task, _: Life) {}
         fn died(&mut self, _: Task, _: TimestampNs) {}
@@ -150,6 +162,7 @@ mod tests {
                     samples: &samples,
                     trust,
                     is_open,
+                    parts: CpuParts::default(),
                 });
             } else {
                 sink.switch(&Switch {
@@ -159,7 +172,7 @@ mod tests {
                     kind: WaitKind::Sync,
                     state: None,
                     stack: StackRef::NONE,
-                    futex: 0,
+                    object: ObjectKey::None,
                     woken: None,
                     end: WaitEnd::In { time: to, cpu: None, trust: Trust::Whole },
                     found_blocked: None,

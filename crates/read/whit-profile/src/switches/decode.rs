@@ -1,6 +1,7 @@
 //! From records to statements: one thread's part.
 
 use super::contention::Contention;
+use super::object::ObjectReader;
 use super::roles::{Role, Roles, timed_event};
 use super::switch_event::{Source, StackRef, SwitchEvent, TaskState, TimedSwitchEvent, WaitKind};
 use super::thread_cgroups::{CgroupTally, ThreadFacts};
@@ -9,7 +10,8 @@ use crate::call_chain::stops::StopCounts;
 use crate::first_pass::prepare::Prepared;
 use crate::in_order::ordered::{Batch, PendingSample};
 use crate::in_order::ordered_pool;
-use crate::options::LoadOptions;
+use crate::reading::Reading;
+use crate::samples::Samples;
 use crate::second_pass::aggregate::Aggregate;
 use crate::second_pass::sample_sums::{ParsedSample, SampleSums, Unparsed};
 use rustc_hash::FxHashSet;
@@ -48,6 +50,7 @@ pub(super) struct Decoder<'a, K> {
     keeper: K,
     cgroups: CgroupTally,
     contentions: Vec<Contention>,
+    objects: ObjectReader<'a>,
     /// Threads with samples or switches; `None` where the sideband has no others.
     stated: Option<FxHashSet<(Pid, Tid)>>,
 }
@@ -55,7 +58,8 @@ pub(super) struct Decoder<'a, K> {
 impl<'a, K: StackKeeper<'a>> Decoder<'a, K> {
     pub(super) fn new(prepared: &'a Prepared, roles: &'a Roles, keeper: K) -> Self {
         let (cgroups, contentions) = (CgroupTally::default(), Vec::new());
-        Decoder { prepared, roles, keeper, cgroups, contentions, stated: None }
+        let objects = ObjectReader::new(&prepared.wait_objects);
+        Decoder { prepared, roles, keeper, cgroups, contentions, objects, stated: None }
     }
 
     /// Keeps the threads that have samples or switches. A recording of threads by name has sideband of others.
@@ -99,6 +103,13 @@ impl<'a, K: StackKeeper<'a>> Decoder<'a, K> {
                 self.announce_switch(pid, tid);
                 TimedSwitchEvent { event: SwitchEvent::In { source }, ..by }
             }
+            SideBand::CpuAccount(account) => {
+                TimedSwitchEvent { event: SwitchEvent::Account(account), ..by }
+            }
+            SideBand::ReadyFile(description) => {
+                let object = self.objects.described(description);
+                TimedSwitchEvent { event: SwitchEvent::Ready(object), ..by }
+            }
             SideBand::Fork(task) => {
                 let event = SwitchEvent::Fork { pid: task.pid, tid: task.tid };
                 TimedSwitchEvent { pid: task.parent_pid, tid: task.parent_tid, event, ..by }
@@ -135,7 +146,7 @@ impl<'a, K: StackKeeper<'a>> Decoder<'a, K> {
                 let event = SwitchEvent::SwitchStack {
                     stack,
                     state: TaskState::from_raw(raw),
-                    futex: TaskState::futex_from_raw(raw),
+                    object: self.objects.read(raw, TaskState::futex_from_raw(raw)),
                 };
                 out.push(TimedSwitchEvent { event, ..by });
             }
@@ -151,7 +162,7 @@ impl<'a, K: StackKeeper<'a>> Decoder<'a, K> {
                 out.extend(fields.read(raw, by, stack).into_iter().flatten());
             }
             Role::Contention(fields) => self.contentions.extend(fields.read(raw, by, stack)),
-            Role::Wake(fields) => out.extend(fields.read(raw, by, stack)),
+            Role::Wake(fields) => out.extend(fields.read(raw, by, stack, &mut self.objects)),
             Role::None => {}
         }
     }
@@ -167,11 +178,11 @@ pub(super) struct TreeStacks<'a> {
 impl<'a> TreeStacks<'a> {
     pub(super) fn new(
         number: usize,
-        recording: &'a Recording,
-        options: &'a LoadOptions,
+        reading: Reading<'a>,
+        question: &Samples,
         prepared: &'a Prepared,
     ) -> Self {
-        let sums = SampleSums::new(recording, options, prepared);
+        let sums = SampleSums::new(reading, question, prepared);
         TreeStacks { number: number as u32, prepared, sums }
     }
 }

@@ -1,15 +1,18 @@
 //! From sums over workers' call trees to the finished model.
 
 use super::contention::{ContentionKey, ContentionTotals};
+use super::cpu_parts::CpuParts;
 use super::interval::{Life, Trust, WaitEnd};
 use super::locks::{NamedWaits, joined};
 use super::model::{
     KernelLockWait, LockWait, LockWaits, SwitchRow, SwitchSums, Switches, ThreadLife, Timeline,
     TimelineSpan, Wait, Waker, WakerRow,
 };
+use super::object::ObjectNames;
+use super::object_key::ObjectKey;
 use super::run_queue::{DelaySums, RunQueueDelays};
 use super::sums::{CpuTime, KeptWait, SwitchTotals, WakerKey};
-use super::switch_event::StackRef;
+use super::switch_event::{StackRef, WaitKind};
 use super::switch_key::SwitchKey;
 use super::thread_cgroups::ThreadFacts;
 use super::timeline::{Line, Piece};
@@ -19,6 +22,7 @@ use crate::model::{NodeId, ThreadId};
 use crate::result::finish::Builder;
 use crate::second_pass::aggregate::Aggregate;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use whit_types::{Pid, Tid, TimestampNs};
 
@@ -52,13 +56,21 @@ pub(super) struct Raw {
     wakers_left_off: u64,
     worst: Vec<KeptWait>,
     timeline: (Vec<(u32, Line)>, u64),
-    /// Thread, the recorded time in which it existed, and its waits that are left out.
-    lives: Vec<(u32, u64, u64)>,
+    /// By thread.
+    lives: Vec<(u32, RawLife)>,
     run_queue: Vec<(u32, DelaySums)>,
     locks: Option<NamedWaits>,
     contentions: ContentionTotals,
-    /// By the sums' own numbers.
-    threads: Vec<(u32, Tid)>,
+    objects: ObjectNames,
+    /// By the sums' own numbers: the number of the samples' thread, and its process and own number.
+    threads: Vec<(u32, Pid, Tid)>,
+}
+
+/// The recorded time in which a thread existed, its waits that are left out, and the parts of its CPU time that are not its own.
+struct RawLife {
+    elapsed_ns: u64,
+    left_out_ns: u64,
+    parts: CpuParts,
 }
 
 impl Raw {
@@ -83,20 +95,32 @@ pub(super) fn take_apart(
     contentions.finish();
     let pid = |thread: u32| pids.get(thread as usize).copied().unwrap_or(Pid(-1));
     let threads = totals.threads.values.iter();
-    let threads = threads.map(|thread| (trees.sums.threads.intern(*thread), thread.1)).collect();
+    let threads =
+        threads.map(|thread| (trees.sums.threads.intern(*thread), thread.0, thread.1)).collect();
     let lives = totals.lives.iter().map(|(thread, lives)| {
         let left_out_ns = totals.left_out.get(thread).copied().unwrap_or_default();
-        (*thread, elapsed_ns(lives, recorded), left_out_ns)
+        let parts = totals.parts.get(thread).copied().unwrap_or_default();
+        (*thread, RawLife { elapsed_ns: elapsed_ns(lives, recorded), left_out_ns, parts })
     });
+    let lives = lives.collect();
+    let worst = totals.take_worst();
+    let mut objects = totals.objects.take().unwrap_or_default();
+    for KeptWait { switch, .. } in &worst {
+        if switch.kind == WaitKind::Sync {
+            let key = (switch.task.pid, switch.object);
+            objects.entry(key).or_insert(switch.out);
+        }
+    }
     Raw {
-        lives: lives.collect(),
-        worst: totals.take_worst(),
+        lives,
+        worst,
+        objects: ObjectNames::of(prepared, &objects),
         rows: totals.rows,
         cpu_times: totals.cpu_times,
         wakers: totals.wakers,
         wakers_left_off: totals.wakers_left_off,
         timeline: totals.timeline.finish(),
-        run_queue: totals.run_queue.unwrap_or_default().into_iter().collect(),
+        run_queue: totals.run_queue.unwrap_or_default().into_threads(),
         locks: locks.map(|locks| locks.name(prepared, &pid)),
         contentions,
         threads,
@@ -114,7 +138,8 @@ pub(super) fn name<'n>(
     let Raw { rows, cpu_times, wakers, wakers_left_off, worst, timeline, lives, .. } = raw;
     let (run_queue, locks, threads) = (raw.run_queue, raw.locks, raw.threads);
     let contentions = raw.contentions;
-    let mut namer = Namer { builder, node, threads: &threads };
+    let objects = raw.objects;
+    let mut namer = Namer { builder, node, threads: &threads, objects: &objects };
     let woken: FxHashSet<_> = wakers.keys().map(|key| key.row).collect();
     let numbers = namer.rows(rows, cpu_times, &woken, out);
     out.wakers = namer.wakers(&wakers, &numbers);
@@ -126,13 +151,15 @@ pub(super) fn name<'n>(
     out.locks = LockWaits { kernel: namer.contentions(contentions), kernel_recorded, ..of_users };
     out.worst = worst.iter().map(|kept| namer.wait(kept)).collect();
     out.timeline = namer.timeline(timeline, max_spans);
-    let life = |(thread, elapsed_ns, left_out_ns)| ThreadLife {
+    let life = |(thread, RawLife { elapsed_ns, left_out_ns, parts })| ThreadLife {
         thread: namer.thread(thread),
         elapsed_ns,
         left_out_ns,
+        parts,
     };
     out.lives = lives.into_iter().map(life).collect();
     out.lives.sort_unstable_by_key(|life| life.thread);
+    out.objects = objects.into_names();
 }
 
 /// The recorded time in which a thread existed.
@@ -149,7 +176,8 @@ fn elapsed_ns(lives: &[Life], recorded: &[(TimestampNs, TimestampNs)]) -> u64 {
 struct Namer<'a, 'n> {
     builder: &'a mut Builder,
     node: &'a dyn Fn(StackRef) -> Option<&'n u32>,
-    threads: &'a [(u32, Tid)],
+    threads: &'a [(u32, Pid, Tid)],
+    objects: &'a ObjectNames,
 }
 
 impl Namer<'_, '_> {
@@ -159,6 +187,10 @@ impl Namer<'_, '_> {
 
     fn thread(&self, number: u32) -> ThreadId {
         self.builder.thread(self.threads[number as usize].0)
+    }
+
+    fn object(&self, thread: u32, key: ObjectKey) -> Option<u32> {
+        self.objects.number(self.threads[thread as usize].1, key)
     }
 
     fn waker(&self, thread: u32, stack: StackRef, from_interrupt: bool) -> Waker {
@@ -178,12 +210,14 @@ impl Namer<'_, '_> {
         let mut keys: Vec<SwitchKey> = sums.keys().chain(of_time_alone).copied().collect();
         // Comms get their numbers as they are met, which must not depend on the order of a hash map.
         keys.sort_unstable_by_key(|key| {
-            (self.thread(key.thread), key.comm, self.node(key.stack), key.stack)
+            let object = self.object(key.thread, key.object);
+            (self.thread(key.thread), key.comm, self.node(key.stack), key.stack, object)
         });
         let mut named = Vec::with_capacity(keys.len());
         for key in keys {
-            let comm = self.builder.comm(key.comm, self.threads[key.thread as usize].1);
-            named.push(((self.thread(key.thread), comm, self.node(key.stack)), key));
+            let comm = self.builder.comm(key.comm, self.threads[key.thread as usize].2);
+            let object = self.object(key.thread, key.object);
+            named.push(((self.thread(key.thread), comm, self.node(key.stack), object), key));
         }
         named.sort_unstable();
         out.rows = Vec::with_capacity(named.chunk_by(|a, b| a.0 == b.0).count());
@@ -201,8 +235,8 @@ impl Namer<'_, '_> {
                     numbers.insert(*key, out.rows.len() as u32);
                 }
             }
-            let (thread, comm, node) = group[0].0;
-            out.rows.push(SwitchRow { thread, comm, node, sums: of_row });
+            let (thread, comm, node, object) = group[0].0;
+            out.rows.push(SwitchRow { thread, comm, node, object, sums: of_row });
         }
         numbers
     }
@@ -227,10 +261,11 @@ impl Namer<'_, '_> {
 
     fn run_queue(&self, sums: Vec<(u32, DelaySums)>) -> Vec<RunQueueDelays> {
         let known = sums.into_iter().filter(|(_, sums)| sums.delays.count > 0);
-        let named = known.map(|(thread, DelaySums { delays, longest_from })| RunQueueDelays {
-            thread: self.thread(thread),
-            delays,
-            longest_from,
+        let named = known.map(|(thread, DelaySums { delays, longest_from, behind })| {
+            let behind = behind.into_iter().map(|(thread, ns)| (self.thread(thread), ns));
+            let mut behind: Vec<_> = behind.collect();
+            behind.sort_unstable_by_key(|(thread, ns)| (Reverse(*ns), *thread));
+            RunQueueDelays { thread: self.thread(thread), delays, longest_from, behind }
         });
         let mut all: Vec<_> = named.collect();
         all.sort_unstable_by_key(|delays| delays.thread);
@@ -244,7 +279,7 @@ impl Namer<'_, '_> {
             (self.thread(key.row.thread), key.row.comm, self.node(key.row.stack), key.futex, *key)
         });
         for (key, sums, futex) in keys {
-            let comm = self.builder.comm(key.row.comm, self.threads[key.row.thread as usize].1);
+            let comm = self.builder.comm(key.row.comm, self.threads[key.row.thread as usize].2);
             let waker = key.waker.map(|(thread, stack, from)| self.waker(thread, stack, from));
             waits.push(LockWait {
                 thread: self.thread(key.row.thread),
@@ -269,7 +304,7 @@ impl Namer<'_, '_> {
         sums.sort_unstable_by_key(|(key, _)| (place(self, key), key.address, key.flags, *key));
         let mut named: Vec<KernelLockWait> = Vec::with_capacity(sums.len());
         for (key, (waits, uncertain)) in sums {
-            let comm = self.builder.comm(key.row.comm, self.threads[key.row.thread as usize].1);
+            let comm = self.builder.comm(key.row.comm, self.threads[key.row.thread as usize].2);
             let (thread, _, node) = place(self, &key);
             let ContentionKey { address, flags, .. } = key;
             let next = KernelLockWait { thread, comm, node, address, flags, waits, uncertain };
@@ -299,6 +334,9 @@ impl Namer<'_, '_> {
             kind: switch.kind,
             state: switch.state,
             node: self.node(switch.stack),
+            object: (switch.kind == WaitKind::Sync)
+                .then(|| self.objects.number(switch.task.pid, switch.object))
+                .flatten(),
             woken,
             trust: match switch.end {
                 WaitEnd::In { trust, .. } => trust,

@@ -1,5 +1,7 @@
 //! The output of the interval logic: switches with the waits that they begin, and runs.
 
+use super::cpu_parts::CpuParts;
+use super::object_key::ObjectKey;
 use super::switch_event::{StackRef, TaskState, TimedSwitchEvent, WaitKind, Wake};
 use whit_types::{CpuId, Pid, Tid, TimestampNs};
 
@@ -27,6 +29,8 @@ pub(crate) struct Woken {
     pub(crate) waker: Task,
     pub(crate) stack: StackRef,
     pub(crate) from_interrupt: bool,
+    /// The socket of the call in which the interrupt came.
+    pub(crate) sends_to: ObjectKey,
 }
 
 impl Woken {
@@ -36,6 +40,7 @@ impl Woken {
             waker: Task { pid: by.pid, tid: by.tid },
             stack: wake.stack,
             from_interrupt: wake.from_interrupt,
+            sends_to: wake.sends_to,
         }
     }
 }
@@ -74,8 +79,8 @@ pub(crate) struct Switch {
     pub(crate) kind: WaitKind,
     pub(crate) state: Option<TaskState>,
     pub(crate) stack: StackRef,
-    /// The address of the futex that it waits at; 0 for none.
-    pub(crate) futex: u64,
+    /// The object of the wait.
+    pub(crate) object: ObjectKey,
     pub(crate) woken: Option<Woken>,
     pub(crate) end: WaitEnd,
     /// Absent where the switch-out is in the recording.
@@ -85,6 +90,11 @@ pub(crate) struct Switch {
 }
 
 impl Switch {
+    /// The thread was taken off since its cgroup has used its quota of CPU time up.
+    pub(crate) fn is_throttled(&self) -> bool {
+        self.kind == WaitKind::Preempt && self.state.is_some_and(TaskState::is_throttled)
+    }
+
     /// The wait began before the recording and ended after it.
     pub(crate) fn lasts_throughout(&self) -> bool {
         self.found_blocked.is_some_and(|found_blocked| found_blocked.lasts_throughout)
@@ -110,6 +120,8 @@ pub(crate) struct Run<'a> {
     pub(crate) trust: Trust,
     /// True where it began before the recording or ended after it: it was at least that long.
     pub(crate) is_open: bool,
+    /// The parts of it that are not the thread's; with the last part of a run that is given out in parts.
+    pub(crate) parts: CpuParts,
 }
 
 /// When a thread existed, as far as its records tell.
@@ -125,6 +137,8 @@ pub(crate) struct Life {
 pub(crate) trait Sink {
     fn switch(&mut self, switch: &Switch);
     fn run(&mut self, run: &Run<'_>);
+    /// A CPU spent this while no recorded thread was there.
+    fn idle(&mut self, cpu: CpuId, parts: &CpuParts);
     /// A thread has ended: later events of its number belong to another one.
     fn end(&mut self, task: Task);
     /// A thread that belongs to the recording existed; once for each span of recorded time, in order.

@@ -1,9 +1,11 @@
 //! Waits and runs one by one, as they end.
 
+use super::cpu_parts::CpuParts;
 use super::decode::{Decoder, StackKeeper};
 use super::interval::{Life, Run, Sink, Switch, Task, Trust, WaitEnd};
 use super::intervals::Intervals;
 use super::losses::Losses;
+use super::object_key::ObjectKey;
 use super::recorded_spans::RecordedSpans;
 use super::roles::{Role, Roles};
 use super::switch_event::{StackRef, TaskState, TimedSwitchEvent, WaitKind};
@@ -11,15 +13,16 @@ use crate::blocks::deferred::ChainedBlock;
 use crate::blocks::stream_plan::BlockTimes;
 use crate::error::LoadError;
 use crate::first_pass::prepare::Prepared;
+use crate::first_pass::recorded_parts::RecordedParts;
 use crate::first_pass::ring_losses::RecordedCpus;
 use crate::in_order::ordered::{Batch, OrderedSamples};
 use crate::in_order::ordered_pool::{self, in_turn};
-use crate::options::LoadOptions;
-use crate::progress::Progress;
+use crate::reading::Reading;
+use crate::samples::Samples;
 use crate::second_pass::sample_sums::{ParsedSample, SampleSums, Unparsed};
+use crate::selection::Selection;
 use crate::stack_table::{NewNode, NodeAnnouncer, StackTable};
 use rustc_hash::FxHashMap;
-use whit_perfdata::reader::Recording;
 use whit_perfdata::record::RawRecord;
 use whit_perfdata::record::record_type::{SWITCH, SWITCH_CPU_WIDE};
 use whit_types::{CpuId, Pid, Tid, TimestampNs};
@@ -55,6 +58,8 @@ pub struct WaitRow {
     pub callsite: Option<u32>,
     /// Address of the futex, where recorded.
     pub futex: Option<u64>,
+    /// The object of a voluntary wait.
+    pub(crate) object: ObjectKey,
     /// Time of the wake-up.
     pub woken_at: Option<TimestampNs>,
     /// Thread that made it.
@@ -88,12 +93,17 @@ pub struct RunRow {
     pub trust: Trust,
     /// True where its beginning or end is not in the recording.
     pub is_open: bool,
+    /// The parts in which the CPU did not execute the thread.
+    pub parts: CpuParts,
+    /// Whether the time of interrupts among them is recorded,
+    pub has_interrupts: bool,
+    /// and that of the hypervisor.
+    pub has_stolen: bool,
 }
 
 /// The inputs of a stream.
 pub(crate) struct IntervalStream<'a> {
-    pub(crate) recording: &'a Recording,
-    pub(crate) options: &'a LoadOptions,
+    pub(crate) reading: Reading<'a>,
     pub(crate) prepared: &'a Prepared,
     pub(crate) roles: &'a Roles,
     pub(crate) losses: &'a Losses,
@@ -169,7 +179,8 @@ struct Rows<'a> {
     /// The last run of each thread: the wait behind it tells why it ended.
     runs: FxHashMap<Task, RunRow>,
     rows: Vec<IntervalRow>,
-    options: &'a LoadOptions,
+    selection: &'a Selection,
+    recorded_parts: RecordedParts,
 }
 
 impl Rows<'_> {
@@ -185,7 +196,7 @@ impl Rows<'_> {
 impl Sink for Rows<'_> {
     fn switch(&mut self, switch: &Switch) {
         let task = switch.task;
-        if !self.options.wants(task.pid, task.tid) {
+        if !self.selection.wants(task.pid, task.tid) {
             return;
         }
         if let Some(run) = self.runs.get_mut(&task)
@@ -208,7 +219,8 @@ impl Sink for Rows<'_> {
             state: switch.state,
             cpu: switch.cpu,
             callsite: self.callsite(switch.stack),
-            futex: Some(switch.futex).filter(|futex| *futex > 0),
+            futex: Some(switch.object.futex()).filter(|futex| *futex > 0),
+            object: switch.object,
             woken_at: woken.map(|woken| woken.time),
             waker: woken.map(|woken| (woken.waker.pid, woken.waker.tid)),
             waker_callsite: woken.and_then(|woken| self.callsite(woken.stack)),
@@ -221,7 +233,7 @@ impl Sink for Rows<'_> {
 
     fn run(&mut self, run: &Run<'_>) {
         let task = run.task;
-        if !self.options.wants(task.pid, task.tid) {
+        if !self.selection.wants(task.pid, task.tid) {
             return;
         }
         if let Some(last) = self.runs.get_mut(&task) {
@@ -232,6 +244,7 @@ impl Sink for Rows<'_> {
             if continues {
                 last.duration_ns = run.to.since(last.start);
                 last.is_open |= run.is_open;
+                last.parts.add(&run.parts);
                 return;
             }
         }
@@ -246,9 +259,14 @@ impl Sink for Rows<'_> {
                 end: None,
                 trust: run.trust,
                 is_open: run.is_open,
+                parts: run.parts,
+                has_interrupts: self.recorded_parts.interrupts,
+                has_stolen: self.recorded_parts.stolen,
             },
         );
     }
+
+    fn idle(&mut self, _: CpuId, _: &CpuParts) {}
 
     fn end(&mut self, task: Task) {
         self.end_run(task);
@@ -266,21 +284,25 @@ impl IntervalStream<'_> {
         stopped: fn() -> E,
         take: &mut dyn FnMut(&mut Vec<IntervalRow>) -> bool,
     ) -> Result<u64, E> {
-        let &IntervalStream { recording, options, prepared, roles, table, .. } = self;
-        let progress = Progress::new(0, &|_, _| ());
+        let &IntervalStream { reading, prepared, roles, table, .. } = self;
+        let (recording, selection) = (reading.recording, reading.selection());
+        let progress = reading.progress(1);
         let counts = &prepared.scan.counts;
         let switch_records = counts.of(SWITCH) + counts.of(SWITCH_CPU_WIDE);
         let has_switch_ins = roles.sources(recording, switch_records).records;
         let spans = RecordedSpans::new(recording.features.recorded_spans());
         let cpus = self.recorded_cpus.clone();
-        let mut intervals = Intervals::new(self.losses, cpus, has_switch_ins, spans);
+        let mut intervals = Intervals::new(self.losses, cpus, has_switch_ins, spans)
+            .with_objects(&prepared.wait_objects);
         let takes = BlockTimes::NoteSwitches;
-        let workers = options.threads.max(1);
+        let workers = reading.threads().max(1);
         let mut records = OrderedSamples::new(prepared, takes, workers, &progress);
         let numbers = vec![Vec::new(); workers];
-        let mut rows = Rows { numbers, runs: FxHashMap::default(), rows: Vec::new(), options };
+        let recorded_parts = prepared.scan.recorded_parts;
+        let runs = FxHashMap::default();
+        let mut rows = Rows { numbers, runs, rows: Vec::new(), selection, recorded_parts };
         let make = |number: usize| {
-            let sums = SampleSums::new(recording, options, prepared);
+            let sums = SampleSums::new(reading, &Samples::default(), prepared);
             let nodes = Nodes { number: number as u32, sums, stacks: self.stacks };
             Worker {
                 number,

@@ -1,11 +1,14 @@
 //! From statements in order of time to intervals: who each is about, by thread and by CPU.
 
+use super::cpu_parts::CpuParts;
 use super::interval::{Inconsistencies, Sink, Task};
 use super::losses::Losses;
 use super::recorded_spans::{LeftSpan, Moment, RecordedSpans};
+use super::senders::Senders;
 use super::switch_event::{Source, SwitchEvent, TimedSwitchEvent, Wake};
 use super::thread::{Step, Thread};
 use crate::first_pass::ring_losses::RecordedCpus;
+use crate::object_table::ObjectTable;
 use rustc_hash::FxHashMap;
 use whit_types::{CpuId, Pid, Tid, TimestampNs};
 
@@ -44,6 +47,7 @@ pub(crate) struct Intervals<'l> {
     inconsistencies: Inconsistencies,
     last_time: TimestampNs,
     totals: RecordedTotals,
+    senders: Senders<'l>,
 }
 
 /// How much could be recorded.
@@ -87,7 +91,13 @@ impl<'l> Intervals<'l> {
             inconsistencies: Inconsistencies::default(),
             last_time: TimestampNs(0),
             totals: RecordedTotals::default(),
+            senders: Senders::default(),
         }
+    }
+
+    /// With the objects of waits, by which senders are known.
+    pub(crate) fn with_objects(self, objects: &'l ObjectTable) -> Intervals<'l> {
+        Intervals { senders: Senders::new(objects), ..self }
     }
 
     /// Takes the next statement; of one thread, they come in order of time.
@@ -105,10 +115,17 @@ impl<'l> Intervals<'l> {
             SwitchEvent::Wake(wake) if wake.is_new => self.first_wake(timed_event, wake, sink),
             SwitchEvent::Wake(wake) => {
                 if let Some(thread) = self.threads.get_mut(&wake.wakee) {
-                    thread.wake(timed_event, wake);
+                    thread.wake(timed_event, wake, &mut self.senders);
                 }
             }
             _ => {}
+        }
+        if let SwitchEvent::Ready(object) = timed_event.event {
+            // The thread that it follows has not left yet.
+            if let Some(thread) = self.threads.get_mut(&timed_event.tid) {
+                thread.ready(object, &mut self.senders);
+            }
+            return;
         }
         if let SwitchEvent::Blocked { .. } = timed_event.event {
             self.blocked(timed_event, sink);
@@ -136,6 +153,10 @@ impl<'l> Intervals<'l> {
             // recorded.
             if tid.0 > 0 {
                 self.step(tid, timed_event, was_unseen, sink);
+            } else if let (SwitchEvent::Account(account), Some(cpu)) =
+                (timed_event.event, timed_event.cpu)
+            {
+                sink.idle(cpu, &CpuParts::of(&account));
             }
         }
         self.follow_cpu(tid, timed_event);

@@ -2,12 +2,15 @@
 
 use super::*;
 use crate::loss_window::{LossWindow, RingLoss};
+use crate::object_table::ObjectTable;
+use crate::switches::ObjectKey;
 use crate::switches::interval::{Life, Run, Switch, Trust, WaitEnd};
 use crate::switches::switch_event::{StackRef, TaskState, WaitKind, Wake};
 use crate::switches::thread::MAX_RUN_SAMPLES;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use whit_perfdata::blocked::Edge;
+use whit_perfdata::cpu_account::{CpuAccount, InterruptTimes};
 use whit_perfdata::feature::RecordedSpan;
 use whit_types::Pid;
 
@@ -21,6 +24,8 @@ type KeptRun = (i32, Option<u32>, u64, u64, Vec<u32>, Trust, bool);
 struct Kept {
     switches: Vec<Switch>,
     runs: Vec<KeptRun>,
+    /// Thread or -1 - CPU, and the parts.
+    parts: Vec<(i32, CpuParts)>,
     ended: Vec<i32>,
     lives: Vec<(i32, Option<u64>, Option<u64>)>,
     died: Vec<(i32, u64)>,
@@ -35,7 +40,14 @@ impl Sink for Kept {
         let samples = run.samples.iter().map(|sample| sample.stack.node).collect();
         let cpu = run.cpu.map(|cpu| cpu.0);
         let (from, to) = (run.from.0, run.to.0);
+        if run.parts != CpuParts::default() {
+            self.parts.push((run.task.tid.0, run.parts));
+        }
         self.runs.push((run.task.tid.0, cpu, from, to, samples, run.trust, run.is_open));
+    }
+
+    fn idle(&mut self, cpu: CpuId, parts: &CpuParts) {
+        self.parts.push((-1 - cpu.0 as i32, *parts));
     }
 
     fn end(&mut self, task: Task) {
@@ -66,7 +78,13 @@ fn out(source: Source, kind: WaitKind) -> SwitchEvent {
 
 fn wake(wakee: i32, is_new: bool) -> SwitchEvent {
     let stack = StackRef::NONE;
-    SwitchEvent::Wake(Wake { wakee: Tid(wakee), stack, from_interrupt: !is_new, is_new })
+    SwitchEvent::Wake(Wake {
+        wakee: Tid(wakee),
+        stack,
+        from_interrupt: !is_new,
+        sends_to: ObjectKey::None,
+        is_new,
+    })
 }
 
 fn intervals_of(losses: &[RingLoss], timed_events: &[TimedSwitchEvent]) -> (Kept, Inconsistencies) {
@@ -106,7 +124,13 @@ fn ended(time: u64, trust: Trust) -> WaitEnd {
 
 #[test]
 fn a_switch_has_stack_kind_waker_and_end() {
-    let wake = Wake { wakee: Tid(7), stack: stack(5), from_interrupt: false, is_new: false };
+    let wake = Wake {
+        wakee: Tid(7),
+        stack: stack(5),
+        from_interrupt: false,
+        sends_to: ObjectKey::None,
+        is_new: false,
+    };
     let (kept, inconsistencies) = intervals_of(
         &[],
         &[
@@ -116,7 +140,11 @@ fn a_switch_has_stack_kind_waker_and_end() {
                 20,
                 1,
                 7,
-                SwitchEvent::SwitchStack { stack: stack(2), state: Some(TaskState(1)), futex: 5 },
+                SwitchEvent::SwitchStack {
+                    stack: stack(2),
+                    state: Some(TaskState(1)),
+                    object: ObjectKey::Futex(5),
+                },
             ),
             said(21, 1, 7, out(RECORD, WaitKind::Sync)),
             said(30, 0, 8, SwitchEvent::Wake(wake)),
@@ -163,7 +191,11 @@ fn two_sources_have_one_switch() {
                 21,
                 0,
                 7,
-                SwitchEvent::SwitchStack { stack: stack(3), state: Some(TaskState(1)), futex: 5 },
+                SwitchEvent::SwitchStack {
+                    stack: stack(3),
+                    state: Some(TaskState(1)),
+                    object: ObjectKey::Futex(5),
+                },
             ),
             said(22, 0, 7, out(RECORD, WaitKind::Sync)),
             said(30, 0, 7, SwitchEvent::In { source: TRACE }),
@@ -322,7 +354,12 @@ fn a_thread_without_a_number_ends_no_run_of_the_next() {
             said(15, 0, 7, SwitchEvent::Exit),
             said(20, 0, -1, out(TRACE, WaitKind::Sync)),
             said(20, 0, 8, SwitchEvent::In { source: TRACE }),
-            said(21, 0, -1, SwitchEvent::SwitchStack { stack: stack(0), state: None, futex: 0 }),
+            said(
+                21,
+                0,
+                -1,
+                SwitchEvent::SwitchStack { stack: stack(0), state: None, object: ObjectKey::None },
+            ),
             said(22, 0, -1, out(RECORD, WaitKind::Preempt)),
             said(23, 0, 8, SwitchEvent::In { source: RECORD }),
             said(30, 0, 8, out(TRACE, WaitKind::Preempt)),
@@ -738,7 +775,7 @@ proptest! {
             let event = match event {
                 0 | 1 => out(source, kind),
                 2 | 3 => SwitchEvent::In { source },
-                4 => SwitchEvent::SwitchStack { stack: stack(0), state: None, futex: 0 },
+                4 => SwitchEvent::SwitchStack { stack: stack(0), state: None, object: ObjectKey::None },
                 5 => SwitchEvent::Sample(stack(0)),
                 6 => wake(other.0, *flag),
                 7 => SwitchEvent::Fork { pid: Pid(other.0), tid: other },
@@ -889,4 +926,126 @@ fn threads_exist_from_their_fork_to_their_last_switch() {
         [(7, None, None), (8, Some(20), Some(31)), (9, Some(5), None), (10, Some(45), None)];
     assert_eq!(kept.lives, lives);
     assert_eq!(totals.recorded_ns(), 50);
+}
+
+fn account(irq_ns: u64, softirq_ns: u64, stolen_ns: u64) -> SwitchEvent {
+    let interrupts = Some(InterruptTimes { irq_ns, softirq_ns });
+    SwitchEvent::Account(CpuAccount { interrupts, stolen_ns: Some(stolen_ns) })
+}
+
+fn parts(irq_ns: u64, softirq_ns: u64, stolen_ns: u64) -> CpuParts {
+    CpuParts { irq_ns, softirq_ns, stolen_ns }
+}
+
+#[test]
+fn accounts_belong_to_the_run_that_they_end() {
+    let events = [
+        // The thread has run since recording began.
+        said(20, 1, 7, account(0, 0, 0)),
+        said(100, 1, 7, account(5, 6, 7)),
+        said(100, 1, 7, out(RECORD, WaitKind::Sync)),
+        // An idle CPU, and a thread whose switch-in was seen late: no more than its run.
+        said(150, 1, 0, account(1, 2, 3)),
+        said(150, 1, 8, SwitchEvent::In { source: RECORD }),
+        said(190, 1, 8, account(30, 30, 10)),
+        said(190, 1, 8, out(RECORD, WaitKind::Preempt)),
+        // It waits: nothing was the thread's.
+        said(195, 1, 8, account(9, 9, 9)),
+        // Twice in a run that recording ends.
+        said(200, 0, 9, SwitchEvent::In { source: RECORD }),
+        said(210, 0, 9, account(1, 0, 0)),
+        said(220, 0, 9, account(1, 4, 0)),
+    ];
+    let (kept, inconsistencies, _) = switch_in(&[], &events, true, Some(&[(10, 230)]));
+    assert_eq!(inconsistencies, Inconsistencies::default());
+    let wanted =
+        [(7, parts(5, 6, 7)), (-2, parts(1, 2, 3)), (8, parts(30, 0, 10)), (9, parts(2, 4, 0))];
+    assert_eq!(kept.parts, wanted);
+    let runs: Vec<_> = kept.runs.iter().map(|run| (run.0, run.2, run.3)).collect();
+    assert_eq!(runs, [(7, 10, 100), (8, 150, 190), (9, 200, 230)]);
+}
+
+#[test]
+fn the_account_of_a_long_run_is_that_of_all_its_parts() {
+    let mut events = vec![said(0, 1, 7, SwitchEvent::In { source: RECORD })];
+    let samples = 1..=MAX_RUN_SAMPLES as u64;
+    events.extend(samples.map(|at| said(at, 1, 7, SwitchEvent::Sample(stack(1)))));
+    let end = MAX_RUN_SAMPLES as u64 + 1;
+    events.push(said(end, 1, 7, account(0, 500, 0)));
+    events.push(said(end, 1, 7, out(RECORD, WaitKind::Sync)));
+    let (kept, _) = intervals_of(&[], &events);
+    assert_eq!(kept.runs.len(), 2);
+    assert_eq!(kept.parts, [(7, parts(0, 500, 0))]);
+}
+
+fn inet(own: u64, peer: u64, flags: u64) -> Vec<u8> {
+    let loopback = 0x0100_007f;
+    let words = [5 | flags << 8 | 2 << 32 | 6 << 48, 9, own | peer << 16, loopback, 0, loopback, 0];
+    words.into_iter().flat_map(u64::to_le_bytes).collect()
+}
+
+/// The thread that comes is named in front of the switch of the one that goes.
+#[test]
+fn a_wait_for_several_files_has_the_one_that_ended_it() {
+    let ready = SwitchEvent::Ready(ObjectKey::Described(4));
+    let of_two = |object| SwitchEvent::SwitchStack {
+        stack: stack(2),
+        state: Some(TaskState(1)),
+        object: ObjectKey::Described(object),
+    };
+    let (kept, inconsistencies) = intervals_of(
+        &[],
+        &[
+            said(10, 0, 7, SwitchEvent::In { source: RECORD }),
+            said(20, 0, 7, of_two(1)),
+            said(20, 0, 7, out(RECORD, WaitKind::Sync)),
+            said(20, 0, 8, SwitchEvent::In { source: RECORD }),
+            said(40, 0, 7, ready),
+            said(40, 0, 8, of_two(2)),
+            said(40, 0, 8, out(RECORD, WaitKind::Preempt)),
+            said(40, 0, 7, SwitchEvent::In { source: RECORD }),
+            // A thread that is taken off waits for a CPU alone.
+            said(50, 0, 8, ready),
+            said(50, 0, 7, out(RECORD, WaitKind::Sync)),
+            said(50, 0, 8, SwitchEvent::In { source: RECORD }),
+        ],
+    );
+    let objects: Vec<_> =
+        kept.switches.iter().map(|switch| (switch.task.tid.0, switch.object)).collect();
+    let [first, second] = [4, 2].map(ObjectKey::Described);
+    assert_eq!(objects[..2], [(7, first), (8, second)]);
+    assert_eq!(inconsistencies, Inconsistencies::default());
+    assert_eq!(kept.switches[0].end, ended(40, Trust::Whole));
+}
+
+#[test]
+fn who_sends_what_is_waited_for_ends_the_wait() {
+    let objects = ObjectTable::default();
+    let [sender, waiter, listener, other] = [(1, 2, 0), (2, 1, 0), (2, 0, 1), (1, 3, 0)]
+        .map(|(own, peer, flags)| ObjectKey::Described(objects.intern(&inet(own, peer, flags))));
+    let from_interrupt = |object, ready: Option<ObjectKey>, sends_to| {
+        let losses = Losses::new(&[]);
+        let spans = RecordedSpans::new(None);
+        let mut intervals = Intervals::new(&losses, RecordedCpus::Any, true, spans);
+        intervals = intervals.with_objects(&objects);
+        let (stack, state) = (stack(2), Some(TaskState(1)));
+        let wake = Wake { wakee: Tid(7), stack, from_interrupt: true, sends_to, is_new: false };
+        let mut kept = Kept::default();
+        let mut take =
+            |time, cpu, tid, event| intervals.take(&said(time, cpu, tid, event), &mut kept);
+        take(10, 0, 7, SwitchEvent::In { source: RECORD });
+        take(20, 0, 7, SwitchEvent::SwitchStack { stack, state, object });
+        take(20, 0, 7, out(RECORD, WaitKind::Sync));
+        take(30, 1, 9, SwitchEvent::Wake(wake));
+        ready.into_iter().for_each(|object| take(40, 0, 7, SwitchEvent::Ready(object)));
+        take(40, 0, 7, SwitchEvent::In { source: RECORD });
+        kept.switches[0].woken.expect("woken").from_interrupt
+    };
+    assert!(!from_interrupt(waiter, None, sender));
+    assert!(!from_interrupt(listener, None, sender));
+    assert!(!from_interrupt(ObjectKey::Described(99), Some(waiter), sender));
+    assert!(from_interrupt(waiter, None, other));
+    assert!(from_interrupt(waiter, None, ObjectKey::None));
+    assert!(from_interrupt(ObjectKey::Described(99), Some(other), sender));
+    assert!(from_interrupt(sender, None, sender));
 }

@@ -188,8 +188,8 @@ pub(super) fn is_glibc_mutex(library: &str, name: &str) -> bool {
         || is_mutex && of_glibc.iter().any(|beginning| library.starts_with(beginning))
 }
 
-/// For the name of a file without its folder.
-pub(super) fn is_runtime(name: &str) -> bool {
+/// Whether a library is the runtime of a managed language. For the name of a file without its folder.
+pub fn is_runtime(name: &str) -> bool {
     RUNTIMES.iter().any(|beginning| name.starts_with(beginning))
 }
 

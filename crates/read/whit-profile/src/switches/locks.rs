@@ -122,6 +122,7 @@ pub(super) fn joined(mut waits: Vec<LockWait>) -> Vec<LockWait> {
 #[cfg(test)]
 mod tests {
     use super::super::interval::{FoundBlocked, Task, Woken};
+    use super::super::object_key::ObjectKey;
     use super::super::switch_event::WaitKind;
     use super::*;
     use crate::ids::{CommId, NodeId, ThreadId};
@@ -134,7 +135,7 @@ mod tests {
     }
 
     fn key(node: u32, futex: u64, waker: Option<u32>) -> LockKey {
-        let row = SwitchKey { thread: 1, comm: 2, stack: stack(node) };
+        let row = SwitchKey { thread: 1, comm: 2, stack: stack(node), object: ObjectKey::None };
         LockKey { row, futex, owner: 0, waker: waker.map(|thread| (thread, stack(9), false)) }
     }
 
@@ -144,6 +145,7 @@ mod tests {
             waker: TASK,
             stack: stack(9),
             from_interrupt: false,
+            sends_to: ObjectKey::None,
         });
         Switch {
             task: TASK,
@@ -152,7 +154,7 @@ mod tests {
             kind: WaitKind::Sync,
             state: None,
             stack: stack(1),
-            futex: 0x10,
+            object: ObjectKey::Futex(0x10),
             woken,
             end: WaitEnd::In { time: TimestampNs(150), cpu: None, trust },
             found_blocked: None,

@@ -67,6 +67,19 @@ impl Losses {
             || self.touch_thread(tid, from, to)
     }
 
+    /// How long records of a CPU may be missing in these spans; windows of several causes may overlap.
+    pub(crate) fn lost_ns(&self, cpu: CpuId, spans: &[(TimestampNs, TimestampNs)]) -> u64 {
+        let windows = self.unknown_cpu.0.iter();
+        let windows = windows.chain(self.by_cpu.get(&cpu).into_iter().flat_map(|own| &own.0));
+        let within = |window: &LossWindow| {
+            let part = |span: &(TimestampNs, TimestampNs)| {
+                window.to.min(span.1).since(window.from.max(span.0))
+            };
+            spans.iter().map(part).fold(0, u64::saturating_add)
+        };
+        windows.map(within).fold(0, u64::saturating_add)
+    }
+
     fn touch_thread(&self, tid: Tid, from: TimestampNs, to: TimestampNs) -> bool {
         self.by_thread.get(&tid).is_some_and(|windows| windows.touch(from, to))
     }
@@ -144,6 +157,21 @@ mod tests {
         assert!(!touch(0, 0, 99) && !touch(1, 21, 99));
         assert!(touch(0, 105, 106));
         assert!(losses.touch_cpu(None, TID, TimestampNs(15), TimestampNs(15)));
+    }
+
+    #[test]
+    fn the_time_that_a_cpu_may_lack_lies_in_the_spans() {
+        let losses =
+            Losses::new(&[loss(Some(1), 10, 20), loss(None, 100, 110), loss(Some(2), 0, 9)]);
+        let at = |(from, to): (u64, u64)| (TimestampNs(from), TimestampNs(to));
+        let lost = |cpu, spans: &[(u64, u64)]| {
+            losses.lost_ns(CpuId(cpu), &spans.iter().copied().map(at).collect::<Vec<_>>())
+        };
+        assert_eq!(
+            (lost(1, &[(0, 200)]), lost(2, &[(0, 200)]), lost(3, &[(0, 200)])),
+            (20, 19, 10)
+        );
+        assert_eq!(lost(1, &[(15, 50), (105, 106), (300, 400)]), 6);
     }
 
     #[test]

@@ -3,13 +3,16 @@
 //!
 //! All ids are those of the [`Profile`](crate::model::Profile) that was loaded with them.
 
+use super::cpu_parts::{CpuParts, CpuWall};
 use super::durations::Durations;
 use super::interval::{Inconsistencies, Trust};
 use super::run_queue::RunQueueDelays;
 use super::switch_event::{TaskState, WaitKind};
 use crate::loss_window::LossWindow;
 use crate::model::{CgroupInfo, CommId, EventId, NodeId, ThreadId};
+use std::fmt;
 use std::sync::Arc;
+use whit_perfdata::wait_object::WaitObject;
 use whit_types::{CpuId, Tid, TimestampNs};
 
 /// The context switches of a recording.
@@ -17,8 +20,10 @@ use whit_types::{CpuId, Tid, TimestampNs};
 pub struct Switches {
     /// The kinds of records that the switches come from.
     pub sources: Sources,
-    /// Sums, unique in (thread, comm, node), ordered by these.
+    /// Sums, unique in (thread, comm, node, object), ordered by these.
     pub rows: Vec<SwitchRow>,
+    /// The objects that rows and waits name by their index, in order.
+    pub objects: Vec<NamedObject>,
     /// The wake-ups that ended the waits of each row, by waker.
     pub wakers: Vec<WakerRow>,
     /// Wake-ups whose waker is in no row: there are too many different ones.
@@ -29,6 +34,9 @@ pub struct Switches {
     pub timeline: Timeline,
     /// How long each thread existed, by its id.
     pub lives: Vec<ThreadLife>,
+    /// The time of each CPU, by its number; only where the switches of all threads are recorded, and no range of time is
+    /// asked for.
+    pub cpus: Vec<CpuWall>,
     /// The cgroup of each thread of the profile, by its samples; `None` where nothing tells it.
     pub cgroups: Vec<Option<CgroupInfo>>,
     /// The run-queue delays of each thread that has any, by its id; only where they were asked for.
@@ -53,6 +61,10 @@ pub struct Sources {
     pub records: bool,
     /// `sched:sched_switch`.
     pub tracepoint: bool,
+    /// The time that CPUs spent in interrupts.
+    pub interrupts: bool,
+    /// The time that the hypervisor stole from CPUs, as far as it states any.
+    pub stolen: bool,
     /// Samples of every context switch, or call chains of `sched:sched_switch`.
     pub stacks: bool,
     /// `sched:sched_waking`, `sched:sched_wakeup`, `sched:sched_wakeup_new`.
@@ -77,6 +89,8 @@ pub struct ThreadLife {
     pub elapsed_ns: u64,
     /// Waits of the thread that are in no row, because the user left them out.
     pub left_out_ns: u64,
+    /// The part of its CPU time in which its CPUs did not execute it; in runs that no loss touches.
+    pub parts: CpuParts,
 }
 
 /// Sums of switches and runs.
@@ -95,6 +109,10 @@ pub struct SwitchSums {
     pub sync_wait_ns: u64,
     /// The same for the other kind.
     pub preempt_wait_ns: u64,
+    /// The part of `preempt_count` in which the cgroup had used its quota of CPU time up.
+    pub throttled_count: u64,
+    /// The part of `preempt_wait_ns` in such waits.
+    pub throttled_wait_ns: u64,
     /// Threads that were made (`sched:sched_wakeup_new`), whether or not it is known when they
     /// first ran.
     pub new_count: u64,
@@ -128,8 +146,10 @@ pub struct SwitchSums {
     pub open_preempt_ns: u64,
     /// The longest wait after a voluntary switch that nothing makes uncertain.
     pub longest_sync_ns: u64,
-    /// The same after a preemption.
+    /// The same after a preemption without such a cause.
     pub longest_preempt_ns: u64,
+    /// The same of a thread whose cgroup had used its quota up.
+    pub longest_throttled_ns: u64,
     /// The same of a new thread.
     pub longest_new_ns: u64,
 }
@@ -148,7 +168,9 @@ impl SwitchSums {
 
     /// The longest wait of any kind.
     pub fn longest_wait_ns(&self) -> u64 {
-        self.longest_sync_ns.max(self.longest_preempt_ns).max(self.longest_new_ns)
+        [self.longest_preempt_ns, self.longest_throttled_ns, self.longest_new_ns]
+            .into_iter()
+            .fold(self.longest_sync_ns, u64::max)
     }
 
     /// Switches of both kinds.
@@ -170,6 +192,8 @@ impl SwitchSums {
             (&mut self.preempt_count, other.preempt_count),
             (&mut self.sync_wait_ns, other.sync_wait_ns),
             (&mut self.preempt_wait_ns, other.preempt_wait_ns),
+            (&mut self.throttled_count, other.throttled_count),
+            (&mut self.throttled_wait_ns, other.throttled_wait_ns),
             (&mut self.new_count, other.new_count),
             (&mut self.new_wait_ns, other.new_wait_ns),
             (&mut self.woken_count, other.woken_count),
@@ -189,6 +213,7 @@ impl SwitchSums {
         sums.into_iter().for_each(|(sum, more)| *sum = sum.saturating_add(more));
         self.longest_sync_ns = self.longest_sync_ns.max(other.longest_sync_ns);
         self.longest_preempt_ns = self.longest_preempt_ns.max(other.longest_preempt_ns);
+        self.longest_throttled_ns = self.longest_throttled_ns.max(other.longest_throttled_ns);
         self.longest_new_ns = self.longest_new_ns.max(other.longest_new_ns);
     }
 }
@@ -202,6 +227,8 @@ pub struct SwitchRow {
     pub comm: CommId,
     /// Leaf of the call stack; [`NodeId::NONE`] where none was recorded.
     pub node: NodeId,
+    /// Index into [`Switches::objects`]; absent of rows without voluntary waits, and where rows are not told apart by it.
+    pub object: Option<u32>,
     /// Times and counts of the row.
     pub sums: SwitchSums,
 }
@@ -249,6 +276,8 @@ pub struct Wait {
     pub state: Option<TaskState>,
     /// Its call stack at the switch; [`NodeId::NONE`] where none was recorded.
     pub node: NodeId,
+    /// The object of a voluntary wait: an index into [`Switches::objects`].
+    pub object: Option<u32>,
     /// The time of the wake-up, and the waker.
     pub woken: Option<(TimestampNs, Waker)>,
     /// Whether a loss may hide more switches in the wait.
@@ -315,6 +344,51 @@ pub struct Futex {
     pub address: u64,
     /// The binary whose data has the address, and the symbol with the distance to its start.
     pub symbol: Option<FutexSymbol>,
+}
+
+impl fmt::Display for Futex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(symbol) = &self.symbol else { return write!(f, "futex {:#x}", self.address) };
+        let binary = symbol.binary.rsplit('/').next().unwrap_or_default();
+        match (&symbol.name, symbol.offset) {
+            (Some(name), 0) => write!(f, "futex {name} in {binary}"),
+            (Some(name), offset) => write!(f, "futex {name}+{offset:#x} in {binary}"),
+            (None, offset) => write!(f, "futex {offset:#x} in {binary}"),
+        }
+    }
+}
+
+/// The object of a wait, with its name.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum NamedObject {
+    /// A futex: the word of a lock or a queue.
+    Futex(Futex),
+    /// A file, time, process or the like that a system call names.
+    Described(WaitObject),
+}
+
+impl NamedObject {
+    /// False for an unknown object.
+    pub fn is_known(&self) -> bool {
+        !matches!(self, NamedObject::Described(WaitObject::Unknown(_)))
+    }
+
+    /// Its kind, as outputs name it.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            NamedObject::Futex(_) => "futex",
+            NamedObject::Described(object) => object.kind(),
+        }
+    }
+}
+
+impl fmt::Display for NamedObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NamedObject::Futex(futex) => futex.fmt(f),
+            NamedObject::Described(object) => object.fmt(f),
+        }
+    }
 }
 
 /// A symbol of a binary's data.

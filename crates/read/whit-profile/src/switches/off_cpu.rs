@@ -1,37 +1,36 @@
 //! Waits as samples of `offcpu-time`, as `whit record --off-cpu` writes them behind the recorded ones.
 //!
-//! The intervals are those of [`load`](super::load()), so that the sums are: each sync wait that nothing makes
+//! The intervals are those of [`SamplesAndSwitches`](super::SamplesAndSwitches), so that the sums are: each sync wait that nothing makes
 //! uncertain is in one sample. A wait that reaches the threshold is a sample of its own. The others of a
 //! thread at one call chain are one sample together, at the end of the last of them: in the address
 //! space, and under the name, that the thread had.
 
+use super::cpu_parts::CpuParts;
 use super::decode::{Decoder, StackKeeper};
 use super::interval::{Life, Run, Sink, Switch, Task, Trust, WaitEnd};
 use super::intervals::Intervals;
-use super::load::all_losses;
 use super::losses::Losses;
 use super::recorded_spans::RecordedSpans;
 use super::roles::{Role, Roles};
 use super::switch_event::{StackRef, WaitKind};
+use super::switches_pass::all_losses;
 use crate::blocks::deferred::ChainedBlock;
 use crate::blocks::stream_plan::BlockTimes;
 use crate::error::LoadError;
-use crate::first_pass::prepare::{Prepared, prepare};
+use crate::first_pass::prepare::{Needs, Prepared, prepare};
 use crate::first_pass::ring_losses::RecordedCpus;
 use crate::in_order::ordered::{Batch, OrderedSamples};
 use crate::machine_model::process::{CommIndex, SpaceId};
-use crate::options::LoadOptions;
-use crate::progress::Progress;
+use crate::reading::{Question, Reading};
+use crate::samples::Samples;
 use crate::second_pass::sample_sums::{ParsedSample, Unparsed};
 use rustc_hash::FxHashMap;
 use std::io;
 use std::sync::Arc;
 use whit_perfdata::off_cpu::OffCpuSample;
-use whit_perfdata::reader::Recording;
 use whit_perfdata::record::RawRecord;
 use whit_perfdata::record::record_type::{SWITCH, SWITCH_CPU_WIDE};
 use whit_perfdata::sample::context;
-use whit_symbolize::{DebugDirs, SymbolizerConfig};
 use whit_types::{CpuId, TimestampNs};
 
 /// Memory for call chains; waits at others have none.
@@ -212,75 +211,83 @@ impl Sink for Waits<'_> {
     }
 
     fn run(&mut self, _: &Run<'_>) {}
+    fn idle(&mut self, _: CpuId, _: &CpuParts) {}
     fn end(&mut self, _: Task) {}
     fn life(&mut self, _: Task, _: Life) {}
     fn died(&mut self, _: Task, _: TimestampNs) {}
 }
 
-/// Hands the waits of a recording to `emit`, as samples. Those that last `threshold_ns` or longer are samples of
-/// their own.
-///
-/// # Errors
-/// The recording changed while it was read, or `emit` failed.
-pub fn off_cpu(
-    recording: &Recording,
-    threshold_ns: u64,
-    emit: &mut dyn FnMut(&OffCpuSample<'_>) -> io::Result<()>,
-) -> Result<OffCpuTotals, OffCpuError> {
-    let options = LoadOptions::new(1, SymbolizerConfig::new(DebugDirs::none()));
-    let progress = Progress::new(0, &|_, _| ());
-    let takes = BlockTimes::NoteSwitches;
-    let mut prepared = prepare(recording, &options, takes, &progress)?;
-    let losses = Losses::new(&all_losses(recording, &mut prepared.scan.ring_losses));
-    let cpus = std::mem::replace(&mut prepared.scan.recorded_cpus, RecordedCpus::Any);
-    let roles = Roles::of(recording, &prepared.scan.samples_by_event);
-    let counts = &prepared.scan.counts;
-    let switch_records = counts.of(SWITCH) + counts.of(SWITCH_CPU_WIDE);
-    let has_switch_ins = roles.sources(recording, switch_records).records;
-    let spans = RecordedSpans::new(recording.features.recorded_spans());
-    let mut intervals = Intervals::new(&losses, cpus, has_switch_ins, spans);
-    let mut records = OrderedSamples::new(&prepared, takes, options.threads, &progress);
-    let stacks = RawStacks::new(&prepared, MAX_CHAIN_BYTES);
-    let mut decoder = Decoder::new(&prepared, &roles, stacks);
-    let mut waits = Waits {
-        prepared: &prepared,
-        threshold_ns,
-        max_rows: MAX_ROWS,
-        rows: FxHashMap::default(),
-        alone: Vec::new(),
-        uncertain: 0,
-    };
-    let mut totals = OffCpuTotals::default();
-    let mut write = |stacks: &RawStacks<'_>, (key, row): (RowKey, Row)| {
-        totals.samples += 1;
-        totals.waits += row.waits;
-        totals.wait_ns = totals.wait_ns.saturating_add(row.wait_ns);
-        emit(&OffCpuSample {
-            pid: key.task.pid,
-            tid: key.task.tid,
-            time: row.end,
-            cpu: row.cpu,
-            period_ns: row.wait_ns,
-            chain: stacks.chain(key.stack),
-        })
-    };
-    let (mut batch, mut events) = (Batch::default(), Vec::new());
-    loop {
-        records.next_batch(&mut batch)?;
-        if batch.is_empty() {
-            break;
+/// All waits of a recording as samples, which `emit` takes. Those that last `threshold_ns` or longer are samples of
+/// their own. No code is named, and each wait counts, whatever the reading selects.
+pub struct OffCpuSamples<'e> {
+    /// From which length on a wait is a sample of its own.
+    pub threshold_ns: u64,
+    /// The taker.
+    pub emit: &'e mut dyn FnMut(&OffCpuSample<'_>) -> io::Result<()>,
+}
+
+impl Question for OffCpuSamples<'_> {
+    type Answer = OffCpuTotals;
+    type Error = OffCpuError;
+
+    fn read(self, reading: Reading<'_>) -> Result<OffCpuTotals, OffCpuError> {
+        let (recording, progress) = (reading.recording, reading.progress(2));
+        let OffCpuSamples { threshold_ns, emit } = self;
+        let samples = Samples { names_kernel: false, ..Samples::default() };
+        let takes = BlockTimes::NoteSwitches;
+        let mut prepared = prepare(reading, Needs::in_order(samples, takes), &progress)?;
+        let losses = Losses::new(&all_losses(recording, &mut prepared.scan.ring_losses));
+        let cpus = std::mem::replace(&mut prepared.scan.recorded_cpus, RecordedCpus::Any);
+        let roles = Roles::of(recording, &prepared.scan.samples_by_event);
+        let counts = &prepared.scan.counts;
+        let switch_records = counts.of(SWITCH) + counts.of(SWITCH_CPU_WIDE);
+        let has_switch_ins = roles.sources(recording, switch_records).records;
+        let spans = RecordedSpans::new(recording.features.recorded_spans());
+        let mut intervals = Intervals::new(&losses, cpus, has_switch_ins, spans)
+            .with_objects(&prepared.wait_objects);
+        let mut records = OrderedSamples::new(&prepared, takes, reading.threads(), &progress);
+        let stacks = RawStacks::new(&prepared, MAX_CHAIN_BYTES);
+        let mut decoder = Decoder::new(&prepared, &roles, stacks);
+        let mut waits = Waits {
+            prepared: &prepared,
+            threshold_ns,
+            max_rows: MAX_ROWS,
+            rows: FxHashMap::default(),
+            alone: Vec::new(),
+            uncertain: 0,
+        };
+        let mut totals = OffCpuTotals::default();
+        let mut write = |stacks: &RawStacks<'_>, (key, row): (RowKey, Row)| {
+            totals.samples += 1;
+            totals.waits += row.waits;
+            totals.wait_ns = totals.wait_ns.saturating_add(row.wait_ns);
+            emit(&OffCpuSample {
+                pid: key.task.pid,
+                tid: key.task.tid,
+                time: row.end,
+                cpu: row.cpu,
+                period_ns: row.wait_ns,
+                chain: stacks.chain(key.stack),
+            })
+        };
+        let (mut batch, mut events) = (Batch::default(), Vec::new());
+        loop {
+            records.next_batch(&mut batch)?;
+            if batch.is_empty() {
+                break;
+            }
+            batch.iter().for_each(|pending| decoder.decode(&pending, &mut events));
+            batch.clear();
+            events.drain(..).for_each(|event| intervals.take(&event, &mut waits));
+            waits.alone.drain(..).try_for_each(|row| write(decoder.keeper(), row))?;
         }
-        batch.iter().for_each(|pending| decoder.decode(&pending, &mut events));
-        batch.clear();
-        events.drain(..).for_each(|event| intervals.take(&event, &mut waits));
-        waits.alone.drain(..).try_for_each(|row| write(decoder.keeper(), row))?;
+        intervals.finish(&mut waits);
+        // The order of a hash map is another one each time.
+        let mut rows: Vec<_> = waits.rows.drain().collect();
+        rows.sort_unstable_by_key(|(key, row)| (row.end, *key));
+        waits.alone.drain(..).chain(rows).try_for_each(|row| write(decoder.keeper(), row))?;
+        totals.uncertain = waits.uncertain;
+        totals.without_chain = decoder.keeper().left_out;
+        Ok(totals)
     }
-    intervals.finish(&mut waits);
-    // The order of a hash map is another one each time.
-    let mut rows: Vec<_> = waits.rows.drain().collect();
-    rows.sort_unstable_by_key(|(key, row)| (row.end, *key));
-    waits.alone.drain(..).chain(rows).try_for_each(|row| write(decoder.keeper(), row))?;
-    totals.uncertain = waits.uncertain;
-    totals.without_chain = decoder.keeper().left_out;
-    Ok(totals)
 }

@@ -1,9 +1,9 @@
-//! Options for loading context switches.
+//! How much of context switches an answer keeps.
 
 use super::wait_filter::WaitFilter;
 
 /// How much of single intervals is kept.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct SwitchOptions {
     /// The longest waits.
     pub max_worst: usize,
@@ -13,6 +13,8 @@ pub struct SwitchOptions {
     pub run_queue: bool,
     /// Waits by futex and waker.
     pub locks: bool,
+    /// Rows that differ in the object of their waits are apart.
+    pub objects: bool,
     /// Waits that count.
     pub waits: WaitFilter,
 }

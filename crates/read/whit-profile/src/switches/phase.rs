@@ -1,6 +1,8 @@
 //! The state of a thread: it runs, or it waits.
 
+use super::cpu_parts::CpuParts;
 use super::interval::{Switch, TimedStack};
+use super::object_key::ObjectKey;
 use super::switch_event::{SourceSet, StackRef, TaskState, WaitKind};
 use whit_types::{CpuId, TimestampNs};
 
@@ -14,8 +16,11 @@ pub(super) struct RunState {
     pub(super) samples: Vec<TimedStack>,
     pub(super) switch_stack: StackRef,
     pub(super) switch_state: Option<TaskState>,
-    pub(super) switch_futex: u64,
+    pub(super) switch_object: ObjectKey,
     pub(super) is_open: bool,
+    /// When it came, where parts of the run were given out already.
+    pub(super) came: TimestampNs,
+    pub(super) parts: CpuParts,
 }
 
 #[derive(Debug)]

@@ -98,6 +98,7 @@ impl PhaseTest {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::switches::CpuParts;
     use crate::switches::interval::{Task, TimedStack};
     use crate::switches::switch_event::StackRef;
     use proptest::prelude::*;
@@ -121,6 +122,7 @@ mod tests {
                 .map(|time| TimedStack { time: TimestampNs(time), stack: StackRef::NONE })
                 .collect();
             test.add(&Run {
+                parts: CpuParts::default(),
                 task: Task { pid: Pid(1), tid: Tid(1) },
                 cpu: None,
                 from: TimestampNs(from),

@@ -3,14 +3,18 @@
 use super::contention::Contention;
 use super::interval::Task;
 use super::model::Sources;
+use super::object::ObjectReader;
+use super::object_key::ObjectKey;
 use super::switch_event::{Source, StackRef, SwitchEvent, TaskState, TimedSwitchEvent, Wake};
+use crate::trace_number::Number;
 use crate::warning::Warning;
 use whit_perfdata::attr::{Attr, AttrFlags, SampleType, pmu_type};
 use whit_perfdata::blocked;
 use whit_perfdata::feature::Feature;
 use whit_perfdata::off_cpu;
 use whit_perfdata::reader::Recording;
-use whit_perfdata::tracing_data::{FieldLocation, TraceEvent, TraceField, TracingData};
+use whit_perfdata::tracing_data::{TraceEvent, TracingData};
+use whit_perfdata::wait_object;
 use whit_types::{CpuId, Pid, Tid, TimestampNs};
 
 /// `PERF_COUNT_SW_CPU_CLOCK`, `PERF_COUNT_SW_TASK_CLOCK`.
@@ -19,41 +23,8 @@ const CLOCKS: [u64; 2] = [0, 1];
 const CONTEXT_SWITCHES: u64 = 3;
 /// `TRACE_FLAG_HARDIRQ` and `TRACE_FLAG_SOFTIRQ` in the field `common_flags`.
 const IN_INTERRUPT: u64 = 0x08 | 0x10;
-
-/// A whole number inside a tracepoint's record.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Number {
-    offset: usize,
-    size_bytes: usize,
-    is_signed: bool,
-}
-
-impl Number {
-    fn of(event: &TraceEvent, name: &str) -> Option<Number> {
-        let field: &TraceField = event.field(name)?;
-        let is_number = field.location == FieldLocation::Fixed
-            && !field.is_array
-            && (1..=8).contains(&field.size_bytes);
-        let TraceField { offset, size_bytes, is_signed, .. } = *field;
-        is_number.then_some(Number { offset, size_bytes, is_signed })
-    }
-
-    fn read(self, raw: &[u8]) -> Option<u64> {
-        let bytes = raw.get(self.offset..self.offset.checked_add(self.size_bytes)?)?;
-        let mut word = [0; 8];
-        word[..bytes.len()].copy_from_slice(bytes);
-        let value = u64::from_le_bytes(word);
-        let unused_bits = 64 - 8 * self.size_bytes as u32;
-        if self.is_signed {
-            return Some(((value << unused_bits) as i64 >> unused_bits) as u64);
-        }
-        Some(value)
-    }
-
-    fn tid(self, raw: &[u8]) -> Option<Tid> {
-        self.read(raw).map(|value| Tid(value as i32))
-    }
-}
+/// Bytes of a socket's description; the padding of raw data is shorter.
+const SOCKET_BYTES: usize = 7 * 8;
 
 /// The facts about threads that an event's samples give.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -111,21 +82,26 @@ impl SwitchFields {
 pub(crate) struct WakeFields {
     pid: Number,
     common_flags: Option<Number>,
+    /// Where raw data has the socket of the waker's call.
+    socket_at: usize,
     /// `sched:sched_wakeup_new`.
     is_new: bool,
 }
 
 impl WakeFields {
-    pub(crate) fn read(
+    pub(super) fn read(
         self,
         raw: &[u8],
         by: TimedSwitchEvent,
         stack: StackRef,
+        objects: &mut ObjectReader<'_>,
     ) -> Option<TimedSwitchEvent> {
         let flags = self.common_flags.and_then(|flags| flags.read(raw)).unwrap_or(0);
         let from_interrupt = flags & IN_INTERRUPT != 0;
         let wakee = self.pid.tid(raw)?;
-        let wake = Wake { wakee, stack, from_interrupt, is_new: self.is_new };
+        let socket = raw.get(self.socket_at..).filter(|words| words.len() >= SOCKET_BYTES);
+        let sends_to = socket.map_or(ObjectKey::None, |words| objects.described(words));
+        let wake = Wake { wakee, stack, from_interrupt, sends_to, is_new: self.is_new };
         Some(TimedSwitchEvent { event: SwitchEvent::Wake(wake), ..by })
     }
 }
@@ -252,6 +228,9 @@ impl Roles {
         Sources {
             records: asked || switch_records > 0,
             tracepoint: has(|role, _| matches!(role, Role::Switch(_))),
+            // The first pass finds out.
+            interrupts: false,
+            stolen: false,
             stacks: has(|role, attr| match role {
                 Role::SwitchStack => true,
                 Role::Switch(_) => {
@@ -285,7 +264,8 @@ fn switch_fields(format: &TraceEvent) -> Option<SwitchFields> {
 
 fn wake_fields(format: &TraceEvent, is_new: bool) -> Option<WakeFields> {
     let common_flags = Number::of(format, "common_flags");
-    Some(WakeFields { pid: Number::of(format, "pid")?, common_flags, is_new })
+    let socket_at = wait_object::at_wake_up(format);
+    Some(WakeFields { pid: Number::of(format, "pid")?, common_flags, socket_at, is_new })
 }
 
 fn contention_fields(format: &TraceEvent) -> Option<ContentionFields> {
@@ -306,22 +286,4 @@ pub(crate) fn timed_event(
     tid: Tid,
 ) -> TimedSwitchEvent {
     TimedSwitchEvent { time, cpu, pid, tid, event: SwitchEvent::Running }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_read_as_they_are_typed() {
-        let raw = [0xff, 0xff, 0xff, 0xff, 0x02, 0, 0, 0];
-        let read =
-            |offset, size_bytes, is_signed| Number { offset, size_bytes, is_signed }.read(&raw);
-        assert_eq!(read(0, 4, true), Some(u64::MAX));
-        assert_eq!(read(0, 4, false), Some(u64::from(u32::MAX)));
-        assert_eq!(read(4, 4, true), Some(2));
-        assert_eq!(read(0, 8, true), Some(0x2_ffff_ffff));
-        assert_eq!(read(5, 4, true), None);
-        assert_eq!(read(usize::MAX, 8, true), None);
-    }
 }

@@ -1,24 +1,26 @@
 //! Adding intervals up.
 
 use super::contention::{Contention, ContentionKey, ContentionTotals};
+use super::cpu_parts::{CpuParts, CpuSums};
 use super::interval::{Life, Run, Sink, Switch, Task, TimedStack, Trust, WaitEnd, Woken};
 use super::locks::{LockKey, LockTotals};
 use super::losses::Losses;
 use super::model::{Activity, SwitchSums};
+use super::object_key::ObjectKey;
 use super::options::SwitchOptions;
 use super::phase_test::PhaseTest;
-use super::run_queue::DelaySums;
+use super::run_queue::RunQueues;
 use super::switch_event::{StackRef, WaitKind};
 use super::switch_key::{NO_COMM, SwitchKey};
 use super::timeline::{Piece, PieceWaker, TimelineSums};
 use super::wait_filter::WaitFilter;
 use crate::interner::Interner;
 use crate::machine_model::process::ProcessModel;
-use crate::options::LoadOptions;
+use crate::selection::Selection;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use whit_types::{Pid, Tid, TimestampNs};
+use whit_types::{CpuId, Pid, Tid, TimestampNs};
 
 /// Different wakers of rows that are told apart.
 const MAX_WAKERS: usize = 1 << 18;
@@ -80,7 +82,7 @@ struct Unsampled {
 
 /// Sums over all intervals.
 pub(crate) struct SwitchTotals<'a> {
-    options: &'a LoadOptions,
+    selection: &'a Selection,
     model: &'a ProcessModel,
     pub(crate) threads: Interner<(Pid, Tid)>,
     pub(crate) rows: FxHashMap<SwitchKey, SwitchSums>,
@@ -92,13 +94,19 @@ pub(crate) struct SwitchTotals<'a> {
     pub(crate) timeline: TimelineSums,
     pub(super) waits: WaitFilter,
     /// By thread; `None` where nobody asked.
-    pub(super) run_queue: Option<FxHashMap<u32, DelaySums>>,
+    pub(super) run_queue: Option<RunQueues>,
     pub(super) locks: Option<LockTotals>,
     pub(super) contentions: Option<ContentionTotals>,
     /// When each thread existed, in order of time.
     pub(crate) lives: FxHashMap<u32, Vec<Life>>,
     /// Waits of each thread that the filter leaves out.
     pub(crate) left_out: FxHashMap<u32, u64>,
+    /// The parts of each thread's time on CPUs that are not its own, where no loss touches it.
+    pub(crate) parts: FxHashMap<u32, CpuParts>,
+    /// The time of each CPU, of all threads.
+    pub(crate) cpus: FxHashMap<CpuId, CpuSums>,
+    /// When each process waited for an object first; `None` where rows are not told apart by objects.
+    pub(super) objects: Option<FxHashMap<(Pid, ObjectKey), TimestampNs>>,
     /// Whether samples keep step with runs.
     pub(super) phase_test: PhaseTest,
     /// By the thread's number.
@@ -107,12 +115,12 @@ pub(crate) struct SwitchTotals<'a> {
 
 impl<'a> SwitchTotals<'a> {
     pub(crate) fn new(
-        options: &'a LoadOptions,
+        selection: &'a Selection,
         model: &'a ProcessModel,
         wanted: SwitchOptions,
     ) -> SwitchTotals<'a> {
         SwitchTotals {
-            options,
+            selection,
             model,
             threads: Interner::default(),
             rows: FxHashMap::default(),
@@ -122,14 +130,17 @@ impl<'a> SwitchTotals<'a> {
             worst: BinaryHeap::new(),
             max_worst: wanted.max_worst,
             timeline: TimelineSums::new(wanted.max_spans),
-            waits: wanted.waits,
-            run_queue: wanted.run_queue.then(FxHashMap::default),
+            run_queue: wanted.run_queue.then(RunQueues::default),
             locks: wanted.locks.then(LockTotals::default),
-            contentions: ContentionTotals::new(wanted),
+            contentions: ContentionTotals::new(&wanted),
+            objects: wanted.objects.then(FxHashMap::default),
             lives: FxHashMap::default(),
             left_out: FxHashMap::default(),
+            parts: FxHashMap::default(),
+            cpus: FxHashMap::default(),
             phase_test: PhaseTest::default(),
             unsampled: Vec::new(),
+            waits: wanted.waits,
         }
     }
 
@@ -142,7 +153,7 @@ impl<'a> SwitchTotals<'a> {
     }
 
     pub(super) fn wants(&self, task: Task) -> bool {
-        self.options.wants(task.pid, task.tid)
+        self.selection.wants(task.pid, task.tid)
     }
 
     pub(super) fn thread(&mut self, task: Task) -> u32 {
@@ -151,6 +162,17 @@ impl<'a> SwitchTotals<'a> {
 
     pub(super) fn comm(&self, task: Task, time: TimestampNs) -> u32 {
         self.model.comm_at(task.pid, task.tid, time).map_or(NO_COMM, |comm| comm.0)
+    }
+
+    /// The object by which the row of a switch differs from others.
+    fn object(&mut self, switch: &Switch) -> ObjectKey {
+        match &mut self.objects {
+            Some(objects) if switch.kind == WaitKind::Sync => {
+                objects.entry((switch.task.pid, switch.object)).or_insert(switch.out);
+                switch.object
+            }
+            _ => ObjectKey::None,
+        }
     }
 
     fn row(&mut self, key: SwitchKey) -> &mut SwitchSums {
@@ -184,13 +206,15 @@ impl<'a> SwitchTotals<'a> {
     /// Adds a switch to the sums that only some views need.
     fn add_wanted(&mut self, key: SwitchKey, switch: &Switch, waker: u32, duration_ns: u64) {
         if let Some(run_queue) = &mut self.run_queue {
-            run_queue.entry(key.thread).or_default().add(switch, duration_ns);
+            run_queue.add(key.thread, switch, duration_ns);
         }
         if let Some(locks) = self.locks.as_mut().filter(|_| switch.kind == WaitKind::Sync) {
             let woken = switch.woken.map(|woken| (waker, woken.stack, woken.from_interrupt));
             let owner = switch.found_blocked.filter(|found| found.lasts_throughout);
             let owner = owner.map_or(0, |found| found.owner);
-            let key = LockKey { row: key, futex: switch.futex, owner, waker: woken };
+            let futex = switch.object.futex();
+            let row = SwitchKey { object: ObjectKey::None, ..key };
+            let key = LockKey { row, futex, owner, waker: woken };
             locks.add(key, switch, duration_ns);
         }
     }
@@ -207,7 +231,10 @@ impl<'a> SwitchTotals<'a> {
         let count = samples.len() as u64;
         for (index, TimedStack { stack, .. }) in samples.iter().enumerate() {
             let share = ns / count + u64::from((index as u64) < ns % count);
-            let time = self.cpu_times.entry(SwitchKey { thread, comm, stack: *stack }).or_default();
+            let time = self
+                .cpu_times
+                .entry(SwitchKey { thread, comm, stack: *stack, object: ObjectKey::None })
+                .or_default();
             let sum = if trust == Trust::Lossy { &mut time.lossy_ns } else { &mut time.whole_ns };
             *sum = sum.saturating_add(share);
         }
@@ -239,7 +266,8 @@ impl Sink for SwitchTotals<'_> {
         }
         let thread = self.thread(switch.task);
         let comm = self.comm(switch.task, switch.out);
-        let key = SwitchKey { thread, comm, stack: switch.stack };
+        let object = self.object(switch);
+        let key = SwitchKey { thread, comm, stack: switch.stack, object };
         let (duration_ns, trust) = match switch.end {
             WaitEnd::In { time, trust, .. } => (time.since(switch.out), trust),
             WaitEnd::Open { until, .. } => (until.since(switch.out), Trust::Whole),
@@ -258,7 +286,10 @@ impl Sink for SwitchTotals<'_> {
             // Counts cover the recorded time.
             _ if switch.found_blocked.is_some() || switch.is_cut => {}
             WaitKind::Sync => sums.sync_count = 1,
-            WaitKind::Preempt => sums.preempt_count = 1,
+            WaitKind::Preempt => {
+                sums.preempt_count = 1;
+                sums.throttled_count = u64::from(switch.is_throttled());
+            }
             WaitKind::New => sums.new_count = 1,
         }
         let is_found_blocked = switch.found_blocked.is_some();
@@ -276,11 +307,15 @@ impl Sink for SwitchTotals<'_> {
                 (sums.lossy_count, sums.lossy_wait_ns) = (1, duration_ns);
             }
             (_, WaitKind::Sync) => sums.sync_wait_ns = duration_ns,
-            (_, WaitKind::Preempt) => sums.preempt_wait_ns = duration_ns,
+            (_, WaitKind::Preempt) => {
+                sums.preempt_wait_ns = duration_ns;
+                sums.throttled_wait_ns = if switch.is_throttled() { duration_ns } else { 0 };
+            }
             (_, WaitKind::New) => sums.new_wait_ns = duration_ns,
         }
         let longest = match switch.kind {
             WaitKind::Sync => &mut sums.longest_sync_ns,
+            WaitKind::Preempt if switch.is_throttled() => &mut sums.longest_throttled_ns,
             WaitKind::Preempt => &mut sums.longest_preempt_ns,
             WaitKind::New => &mut sums.longest_new_ns,
         };
@@ -320,12 +355,18 @@ impl Sink for SwitchTotals<'_> {
     /// Runs without a sample hand their time on to the thread's next sample: it stands for all that the
     /// thread ran since the one before.
     fn run(&mut self, run: &Run<'_>) {
+        // Threads that are not asked for have the CPU of those that are.
+        if self.run_queue.is_some() {
+            let thread = self.thread(run.task);
+            self.run_queue.iter_mut().for_each(|queues| queues.run(thread, run));
+        }
+        let ns = run.to.since(run.from);
+        self.add_to_cpu(run, ns);
         if !self.wants(run.task) {
             return;
         }
         self.phase_test.add(run);
         let thread = self.thread(run.task);
-        let ns = run.to.since(run.from);
         let piece =
             Piece::one(Activity::Running, (run.from, ns), run.cpu, StackRef::NONE, run.trust);
         self.timeline.add(thread, piece);
@@ -335,6 +376,9 @@ impl Sink for SwitchTotals<'_> {
             let samples = if run.samples.is_empty() { &nowhere } else { run.samples };
             self.distribute(thread, comm, samples, ns, Trust::Lossy);
             return;
+        }
+        if run.parts != CpuParts::default() {
+            self.parts.entry(thread).or_default().add(&run.parts);
         }
         if self.unsampled.len() <= thread as usize {
             self.unsampled.resize(thread as usize + 1, Unsampled::default());
@@ -347,6 +391,12 @@ impl Sink for SwitchTotals<'_> {
         }
         waiting.ns = 0;
         self.distribute(thread, comm, run.samples, total, Trust::Whole);
+    }
+
+    fn idle(&mut self, cpu: CpuId, parts: &CpuParts) {
+        let sums = self.cpus.entry(cpu).or_default();
+        sums.parts.add(parts);
+        sums.idle_parts_ns = sums.idle_parts_ns.saturating_add(parts.total_ns());
     }
 
     fn life(&mut self, task: Task, life: Life) {
@@ -382,22 +432,32 @@ impl Sink for SwitchTotals<'_> {
 }
 
 impl SwitchTotals<'_> {
+    fn add_to_cpu(&mut self, run: &Run<'_>, ns: u64) {
+        let Some(cpu) = run.cpu else { return };
+        let sums = self.cpus.entry(cpu).or_default();
+        if run.trust == Trust::Lossy {
+            sums.lossy_runs_ns = sums.lossy_runs_ns.saturating_add(ns);
+            return;
+        }
+        sums.runs_ns = sums.runs_ns.saturating_add(ns);
+        sums.parts.add(&run.parts);
+    }
+
     /// Takes the next beginning or end; they come in order of time.
     pub(super) fn contention(&mut self, of: &Contention, losses: &Losses) {
         if self.contentions.is_none() || !self.wants(of.task) {
             return;
         }
-        let waits = self.waits;
         let row = of.flags.map(|flags| {
             let thread = self.thread(of.task);
             let comm = self.comm(of.task, of.time);
             ContentionKey {
-                row: SwitchKey { thread, comm, stack: of.stack },
+                row: SwitchKey { thread, comm, stack: of.stack, object: ObjectKey::None },
                 address: of.address,
                 flags,
             }
         });
-        let Some(contentions) = &mut self.contentions else { return };
+        let SwitchTotals { contentions: Some(contentions), waits, .. } = self else { return };
         match row {
             Some(key) => contentions.begin(of, key),
             None => contentions.end(of, losses, |ns| waits.has_length(ns)),

@@ -3,7 +3,9 @@
 //! SWITCH records, `sched` tracepoints and BPF programs tell different halves of a switch, some of
 //! them twice. All of them are brought to [`TimedSwitchEvent`]s, which the interval logic alone interprets.
 
+use super::object_key::ObjectKey;
 use whit_perfdata::blocked::Edge;
+use whit_perfdata::cpu_account::CpuAccount;
 use whit_types::{CpuId, Pid, Tid, TimestampNs};
 
 /// The origin of a statement. A source reports each half of a switch once.
@@ -72,6 +74,8 @@ impl TaskState {
     const NOT_RUNNABLE: u16 = 0xff;
     /// `TASK_REPORT_MAX`: preempted, whatever the state.
     const PREEMPTED: u16 = 0x100;
+    /// Beyond the tracepoint: the thread's cgroup has used its quota of CPU time up.
+    const THROTTLED: u16 = 1 << 14;
 
     /// From the tracepoint's field.
     pub fn from_prev_state(prev_state: u64) -> TaskState {
@@ -83,7 +87,9 @@ impl TaskState {
     pub(crate) fn from_raw(raw: &[u8]) -> Option<TaskState> {
         const IS_KNOWN: u32 = 1 << 31;
         let word = u32::from_le_bytes(*raw.first_chunk()?);
-        (word & IS_KNOWN != 0).then(|| TaskState::from_prev_state(u64::from(word)))
+        let throttled = word as u16 & TaskState::THROTTLED;
+        (word & IS_KNOWN != 0)
+            .then(|| TaskState(TaskState::from_prev_state(u64::from(word)).0 | throttled))
     }
 
     /// The address of the futex that the thread waits at, behind the state in the same raw data; 0 for none.
@@ -92,6 +98,11 @@ impl TaskState {
             return 0;
         }
         raw.get(4..12).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_le_bytes)
+    }
+
+    /// True where the thread was taken off since its cgroup has used its quota of CPU time up.
+    pub fn is_throttled(self) -> bool {
+        self.0 & TaskState::THROTTLED != 0
     }
 
     /// The kind of a switch in this state.
@@ -128,6 +139,8 @@ pub(crate) struct Wake {
     pub(crate) stack: StackRef,
     /// True where an interrupt woke it: the waker is only the thread that was interrupted.
     pub(crate) from_interrupt: bool,
+    /// The socket of the call in which the interrupt came.
+    pub(crate) sends_to: ObjectKey,
     /// True where it is woken for the first time: the waker has made it.
     pub(crate) is_new: bool,
 }
@@ -140,8 +153,8 @@ pub(crate) enum SwitchEvent {
     /// It came onto a CPU.
     In { source: Source },
     /// Its call chain, and its state where that is recorded, as it is about to leave: a sample of an
-    /// event that counts context switches. The address of the futex that it goes to wait at, 0 for none.
-    SwitchStack { stack: StackRef, state: Option<TaskState>, futex: u64 },
+    /// event that counts context switches. The object that it goes to wait for.
+    SwitchStack { stack: StackRef, state: Option<TaskState>, object: ObjectKey },
     /// It was running: a sample of any other event.
     Sample(StackRef),
     /// It was running, at a place that does not matter.
@@ -149,6 +162,10 @@ pub(crate) enum SwitchEvent {
     /// It is on no CPU, and has left one so often in its life; which switch that was is not told.
     /// The futex that it waits at and the thread that a mutex there names as its holder, 0 for none.
     Blocked { edge: Edge, switches: u64, state: TaskState, stack: StackRef, futex: u64, owner: u32 },
+    /// It comes from a wait for several files, and this one was ready first.
+    Ready(ObjectKey),
+    /// It was running, and its CPU has spent that on other things since it came or since the account before.
+    Account(CpuAccount),
     /// It woke another thread.
     Wake(Wake),
     /// It made a thread.
@@ -166,6 +183,8 @@ impl SwitchEvent {
             | SwitchEvent::SwitchStack { .. }
             | SwitchEvent::Sample(_)
             | SwitchEvent::Blocked { .. }
+            | SwitchEvent::Account(_)
+            | SwitchEvent::Ready(_)
             | SwitchEvent::Wake(_) => true,
             SwitchEvent::Running | SwitchEvent::Fork { .. } | SwitchEvent::Exit => false,
         }
@@ -204,6 +223,9 @@ mod tests {
         assert_eq!(of(u64::MAX).0, WaitKind::Preempt);
         assert_eq!(TaskState::from_raw(&[2, 0, 0, 0x80]), Some(TaskState(2)));
         assert_eq!(TaskState::from_raw(&[0, 1, 0, 0x80, 9]), Some(TaskState(0x100)));
+        let throttled = TaskState::from_raw(&[0, 0x40, 0, 0x80]).unwrap();
+        assert!(throttled.is_throttled() && !TaskState(0x100).is_throttled());
+        assert_eq!((throttled.kind(), throttled.letters()), (WaitKind::Preempt, "R".into()));
         // An event without raw data.
         assert_eq!(TaskState::from_raw(&[0, 0, 0, 0]), None);
         assert_eq!(TaskState::from_raw(&[1, 0, 0]), None);

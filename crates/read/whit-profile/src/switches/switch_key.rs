@@ -1,5 +1,6 @@
 //! The properties by which switches are summed up.
 
+use super::object_key::ObjectKey;
 use super::switch_event::StackRef;
 
 /// No command name.
@@ -12,4 +13,6 @@ pub(crate) struct SwitchKey {
     /// [`NO_COMM`] where the thread has no name.
     pub(crate) comm: u32,
     pub(crate) stack: StackRef,
+    /// The object of voluntary waits, where rows differ by it.
+    pub(crate) object: ObjectKey,
 }

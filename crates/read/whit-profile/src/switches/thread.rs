@@ -3,11 +3,14 @@
 //! Two equal statements of one source in a row show that one between them is missing. Statements of
 //! different sources on one switch are joined; the first of them gives the time.
 
+use super::cpu_parts::CpuParts;
 use super::interval::{
     FoundBlocked, Inconsistencies, Life, Run, Sink, Switch, Task, TimedStack, Trust, WaitEnd, Woken,
 };
 use super::losses::Losses;
+use super::object_key::ObjectKey;
 use super::phase::{Phase, RunState, WaitState};
+use super::senders::Senders;
 use super::switch_event::{
     Source, SourceSet, StackRef, SwitchEvent, TaskState, TimedSwitchEvent, WaitKind, Wake,
 };
@@ -65,7 +68,7 @@ impl Thread {
             kind: WaitKind::New,
             state: None,
             stack: StackRef::NONE,
-            futex: 0,
+            object: ObjectKey::None,
             woken: Some(Woken::of(timed_event, wake)),
             end: WaitEnd::Missing,
             found_blocked: None,
@@ -100,10 +103,26 @@ impl Thread {
     }
 
     /// It was woken. The first wake-up of a wait counts.
-    pub(super) fn wake(&mut self, timed_event: &TimedSwitchEvent, wake: Wake) {
+    pub(super) fn wake(
+        &mut self,
+        timed_event: &TimedSwitchEvent,
+        wake: Wake,
+        senders: &mut Senders<'_>,
+    ) {
         let Phase::Waiting(WaitState { switch, .. }) = &mut self.phase else { return };
         if switch.kind == WaitKind::Sync && switch.woken.is_none() {
             switch.woken = Some(Woken::of(timed_event, wake));
+            senders.judge(switch);
+        }
+    }
+
+    /// Its wait for several files ends by this one.
+    pub(super) fn ready(&mut self, object: ObjectKey, senders: &mut Senders<'_>) {
+        if let Phase::Waiting(WaitState { switch, .. }) = &mut self.phase
+            && switch.kind == WaitKind::Sync
+        {
+            switch.object = object;
+            senders.judge(switch);
         }
     }
 }
@@ -146,7 +165,7 @@ impl<S: Sink> Step<'_, S> {
                     kind,
                     state,
                     stack,
-                    futex: 0,
+                    object: ObjectKey::None,
                     woken,
                     end,
                     found_blocked: None,
@@ -155,14 +174,19 @@ impl<S: Sink> Step<'_, S> {
                 self.switch_out(source, switch);
             }
             SwitchEvent::In { source } => self.switch_in(source, cpu, time),
-            SwitchEvent::SwitchStack { stack, state, futex } => {
-                self.switch_stack(stack, state, futex, cpu, time);
+            SwitchEvent::SwitchStack { stack, state, object } => {
+                self.switch_stack(stack, state, object, cpu, time);
             }
             SwitchEvent::Sample(stack) => self.sample(stack, cpu, time),
+            SwitchEvent::Account(account) => {
+                if let Some(run) = self.is_running(cpu, time) {
+                    run.parts.add(&CpuParts::of(&account));
+                }
+            }
             SwitchEvent::Running | SwitchEvent::Fork { .. } => {
                 self.is_running(cpu, time);
             }
-            SwitchEvent::Wake(_) | SwitchEvent::Blocked { .. } => {}
+            SwitchEvent::Wake(_) | SwitchEvent::Ready(_) | SwitchEvent::Blocked { .. } => {}
             SwitchEvent::Exit => {
                 self.is_running(cpu, time);
                 self.thread.exited = Some(time);
@@ -184,8 +208,8 @@ impl<S: Sink> Step<'_, S> {
                     Some(before) if before.switches == switches => {
                         before.lasts_throughout |= edge == Edge::End;
                         // The same wait: one of the two looks may have been in vain.
-                        if switch.futex == 0 {
-                            (switch.futex, before.owner) = (futex, owner);
+                        if switch.object.futex() == 0 {
+                            (switch.object, before.owner) = (ObjectKey::of_futex(futex), owner);
                         }
                         return;
                     }
@@ -213,7 +237,7 @@ impl<S: Sink> Step<'_, S> {
             kind: state.kind(),
             state: Some(state),
             stack,
-            futex,
+            object: ObjectKey::of_futex(futex),
             woken: None,
             end: WaitEnd::Missing,
             found_blocked: Some(FoundBlocked { switches, lasts_throughout: false, owner }),
@@ -300,9 +324,11 @@ impl<S: Sink> Step<'_, S> {
             sources,
             samples: std::mem::take(&mut self.thread.spare),
             switch_stack: StackRef::NONE,
-            switch_futex: 0,
+            switch_object: ObjectKey::None,
             switch_state: None,
             is_open: sources == SourceSet::default(),
+            came: from,
+            parts: CpuParts::default(),
         });
     }
 
@@ -317,7 +343,7 @@ impl<S: Sink> Step<'_, S> {
                     switch.stack = run.switch_stack;
                 }
                 switch.state = switch.state.or(run.switch_state);
-                switch.futex = run.switch_futex;
+                switch.object = run.switch_object;
                 self.end_run(run, switch.out, Trust::Whole);
             }
             Phase::Waiting(mut wait) if !wait.sources.has(source) => {
@@ -360,12 +386,20 @@ impl<S: Sink> Step<'_, S> {
 
     fn end_run(&mut self, mut run: RunState, to: TimestampNs, trust: Trust) {
         let is_open = run.is_open;
-        self.give_out(&run, to, trust, is_open);
+        let parts = run.parts.within(to.since(run.came));
+        self.give_out(&run, to, trust, is_open, parts);
         run.samples.clear();
         self.thread.spare = run.samples;
     }
 
-    fn give_out(&mut self, run: &RunState, to: TimestampNs, trust: Trust, is_open: bool) {
+    fn give_out(
+        &mut self,
+        run: &RunState,
+        to: TimestampNs,
+        trust: Trust,
+        is_open: bool,
+        parts: CpuParts,
+    ) {
         let lossy = self.losses.touch_cpu(run.cpu, self.thread.task.tid, run.from, to);
         self.sink.run(&Run {
             task: self.thread.task,
@@ -375,6 +409,7 @@ impl<S: Sink> Step<'_, S> {
             samples: &run.samples,
             trust: if lossy { Trust::Lossy } else { trust },
             is_open,
+            parts,
         });
     }
 
@@ -382,7 +417,7 @@ impl<S: Sink> Step<'_, S> {
         &mut self,
         stack: StackRef,
         state: Option<TaskState>,
-        futex: u64,
+        object: ObjectKey,
         cpu: Option<CpuId>,
         time: TimestampNs,
     ) {
@@ -394,13 +429,13 @@ impl<S: Sink> Step<'_, S> {
                     switch.stack = stack;
                 }
                 switch.state = switch.state.or(state);
-                switch.futex = futex;
+                switch.object = object;
             }
             _ => {
                 if let Some(run) = self.is_running(cpu, time) {
                     run.switch_stack = stack;
                     run.switch_state = state;
-                    run.switch_futex = futex;
+                    run.switch_object = object;
                 }
             }
         }
@@ -421,7 +456,7 @@ impl<S: Sink> Step<'_, S> {
     fn give_out_part(&mut self, time: TimestampNs) {
         if let Phase::Running(mut run) = std::mem::replace(&mut self.thread.phase, Phase::Unknown) {
             let is_open = run.is_open;
-            self.give_out(&run, time, Trust::Whole, is_open);
+            self.give_out(&run, time, Trust::Whole, is_open, CpuParts::default());
             run.from = run.from.max(time);
             run.samples.clear();
             self.thread.phase = Phase::Running(run);

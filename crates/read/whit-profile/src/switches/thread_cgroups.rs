@@ -149,6 +149,7 @@ fn keep(stays: &dyn Fn(ThreadId) -> bool, switches: &mut Switches) {
 mod tests {
     use super::*;
     use crate::model::{CommId, NodeId};
+    use crate::switches::CpuParts;
     use crate::switches::model::{SwitchRow, SwitchSums, ThreadLife, Waker, WakerRow};
 
     fn thread(pid: i32, tid: i32) -> ThreadInfo {
@@ -179,6 +180,7 @@ mod tests {
             thread: ThreadId(thread),
             comm: CommId(0),
             node: NodeId::NONE,
+            object: None,
             sums: SwitchSums::default(),
         };
         let waker = |row| WakerRow {
@@ -187,7 +189,12 @@ mod tests {
             count: u64::from(row),
             blocked_ns: 0,
         };
-        let life = |thread| ThreadLife { thread: ThreadId(thread), elapsed_ns: 1, left_out_ns: 0 };
+        let life = |thread| ThreadLife {
+            thread: ThreadId(thread),
+            elapsed_ns: 1,
+            left_out_ns: 0,
+            parts: CpuParts::default(),
+        };
         let mut switches = Switches {
             rows: [0, 1, 1, 2].map(row).to_vec(),
             wakers: [0, 2, 3].map(waker).to_vec(),

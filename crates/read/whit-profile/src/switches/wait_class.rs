@@ -1,5 +1,7 @@
 //! Classes of waits, and sets of them.
 
+use super::switch_event::{TaskState, WaitKind};
+
 /// The thing that a thread waits for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum WaitClass {
@@ -29,13 +31,15 @@ pub enum WaitClass {
     Unknown,
     /// A CPU: the thread was taken off.
     Preempted,
+    /// The next quota of CPU time of its cgroup, and then a CPU.
+    Throttled,
     /// A CPU: the thread is new.
     New,
 }
 
 impl WaitClass {
     /// Every class, in the order of the tables.
-    pub const ALL: [WaitClass; 14] = [
+    pub const ALL: [WaitClass; 15] = [
         WaitClass::Lock,
         WaitClass::Disk,
         WaitClass::Network,
@@ -49,8 +53,21 @@ impl WaitClass {
         WaitClass::Other,
         WaitClass::Unknown,
         WaitClass::Preempted,
+        WaitClass::Throttled,
         WaitClass::New,
     ];
+
+    /// The class of a wait that needs no call stack; `None` for voluntary waits.
+    pub fn without_stack(kind: WaitKind, state: Option<TaskState>) -> Option<WaitClass> {
+        match kind {
+            WaitKind::Sync => None,
+            WaitKind::Preempt if state.is_some_and(TaskState::is_throttled) => {
+                Some(WaitClass::Throttled)
+            }
+            WaitKind::Preempt => Some(WaitClass::Preempted),
+            WaitKind::New => Some(WaitClass::New),
+        }
+    }
 
     /// The word for it in options and output.
     pub fn name(self) -> &'static str {
@@ -68,6 +85,7 @@ impl WaitClass {
             WaitClass::Other => "other",
             WaitClass::Unknown => "unknown",
             WaitClass::Preempted => "preempted",
+            WaitClass::Throttled => "throttled",
             WaitClass::New => "new",
         }
     }
@@ -84,7 +102,7 @@ const GROUPS: [(&str, &[WaitClass]); 3] = [
         "idle",
         &[WaitClass::Sleep, WaitClass::Poll, WaitClass::Queue, WaitClass::Child, WaitClass::Join],
     ),
-    ("cpu", &[WaitClass::Preempted, WaitClass::New]),
+    ("cpu", &[WaitClass::Preempted, WaitClass::Throttled, WaitClass::New]),
 ];
 
 /// A word that names no class.
@@ -99,6 +117,13 @@ fn names() -> String {
 impl WaitClassSet {
     /// With every class.
     pub const ALL: WaitClassSet = WaitClassSet((1 << WaitClass::ALL.len()) - 1);
+
+    /// Those of threads that can run.
+    pub const CPU: WaitClassSet = WaitClassSet(
+        1 << WaitClass::Preempted as u16
+            | 1 << WaitClass::Throttled as u16
+            | 1 << WaitClass::New as u16,
+    );
 
     /// The set with one class more.
     pub fn with(self, class: WaitClass) -> WaitClassSet {

@@ -1,15 +1,17 @@
 //! Waits that the user leaves out: by their length or class, and those of idle threads.
 
 use super::classify::NodeClasses;
-use super::model::{SwitchRow, SwitchSums, Switches};
+use super::model::{NamedObject, SwitchRow, SwitchSums, Switches};
 use super::wait_class::WaitClassSet;
 use crate::handle::WaitId;
 use crate::model::{Profile, ThreadId};
+use crate::warning::Warning;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::cmp::Reverse;
 use whit_types::{Tid, TimestampNs};
 
 /// Which waits to keep.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct WaitFilter {
     /// Only waits that are at least this long, in nanoseconds.
     pub min_ns: Option<u64>,
@@ -19,6 +21,8 @@ pub struct WaitFilter {
     pub idle_below_ns: Option<u64>,
     /// Only waits of these classes.
     pub classes: Option<WaitClassSet>,
+    /// Only voluntary waits for objects that one of these is a part of the name of; all where empty.
+    pub objects: Vec<String>,
     /// Only this wait.
     pub only: Option<WaitId>,
 }
@@ -58,7 +62,36 @@ impl WaitFilter {
             rows.get(waker.row as usize).is_some_and(|row| wanted.has(classes.get(row.node)))
         });
         let worst = NodeClasses::of(profile, switches.worst.iter().map(|wait| wait.node));
-        switches.worst.retain(|wait| wanted.has(worst.of_wait(wait.kind, wait.node)));
+        switches.worst.retain(|wait| wanted.has(worst.of_wait(wait)));
+    }
+
+    /// Takes the waits for other objects out of the sums, the single waits and the wakers. A warning where a part of a
+    /// name is that of no object.
+    pub(super) fn leave_out_objects(&self, switches: &mut Switches) -> Option<Warning> {
+        if self.objects.is_empty() {
+            return None;
+        }
+        let names: Vec<_> = switches.objects.iter().map(ToString::to_string).collect();
+        let longest = longest_objects(switches);
+        let has_part = |name: &String| self.objects.iter().any(|part| name.contains(&**part));
+        let is_wanted: Vec<_> = names.iter().map(has_part).collect();
+        let wanted = |object: Option<u32>| object.is_some_and(|object| is_wanted[object as usize]);
+        let mut left_out: FxHashMap<ThreadId, u64> = FxHashMap::default();
+        for row in switches.rows.iter_mut().filter(|row| !wanted(row.object)) {
+            let sum = left_out.entry(row.thread).or_default();
+            *sum = sum.saturating_add(waits_ns(&row.sums));
+            row.sums = row.sums.cpu_only();
+        }
+        add_left_out(&left_out, switches);
+        let rows = &switches.rows;
+        switches
+            .wakers
+            .retain(|waker| rows.get(waker.row as usize).is_some_and(|row| wanted(row.object)));
+        switches.worst.retain(|wait| wanted(wait.object));
+        let is_of_none = |part: &&String| !names.iter().any(|name| name.contains(&***part));
+        let parts: Vec<_> = self.objects.iter().filter(is_of_none).cloned().collect();
+        let recorded = switches.objects.iter().any(NamedObject::is_known);
+        (!parts.is_empty()).then_some(Warning::NoSuchWaitObject { parts, recorded, longest })
     }
 
     /// Takes the waits of idle threads out of the sums, the single waits and the wakers.
@@ -81,6 +114,21 @@ impl WaitFilter {
         switches.locks.waits.retain(|wait| !idle.contains(&wait.thread));
         switches.locks.kernel.retain(|wait| !idle.contains(&wait.thread));
     }
+}
+
+/// The names of the objects that threads waited for longest.
+fn longest_objects(switches: &Switches) -> Vec<String> {
+    const SHOWN: usize = 3;
+    let mut waits: FxHashMap<u32, u64> = FxHashMap::default();
+    for row in &switches.rows {
+        let Some(object) = row.object else { continue };
+        let sum = waits.entry(object).or_default();
+        *sum = sum.saturating_add(waits_ns(&row.sums));
+    }
+    let mut waits: Vec<_> = waits.into_iter().collect();
+    waits.sort_by_key(|(object, ns)| (Reverse(*ns), *object));
+    let objects = waits.iter().filter_map(|(object, _)| switches.objects.get(*object as usize));
+    objects.filter(|object| object.is_known()).take(SHOWN).map(ToString::to_string).collect()
 }
 
 fn add_left_out(left_out: &FxHashMap<ThreadId, u64>, switches: &mut Switches) {
@@ -111,6 +159,7 @@ mod tests {
     use super::super::model::ThreadLife;
     use super::*;
     use crate::model::{CommId, NodeId};
+    use crate::switches::CpuParts;
 
     #[test]
     fn lengths_include_both_limits() {
@@ -126,10 +175,15 @@ mod tests {
             thread: ThreadId(thread),
             comm: CommId(0),
             node: NodeId::NONE,
+            object: None,
             sums: SwitchSums { cpu_ns, sync_count: 1, sync_wait_ns: 70, ..SwitchSums::default() },
         };
-        let life =
-            |thread| ThreadLife { thread: ThreadId(thread), elapsed_ns: 1000, left_out_ns: 1 };
+        let life = |thread| ThreadLife {
+            thread: ThreadId(thread),
+            elapsed_ns: 1000,
+            left_out_ns: 1,
+            parts: CpuParts::default(),
+        };
         let mut switches = Switches {
             rows: vec![row(0, 9), row(1, 10), row(0, 0)],
             lives: vec![life(0), life(1)],

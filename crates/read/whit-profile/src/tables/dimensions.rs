@@ -9,6 +9,7 @@ use crate::result::finish::kind_of;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
+use whit_perfdata::feature::RecordedSpan;
 use whit_types::{BuildId, CpuId, Pid, Tid, TimestampNs};
 
 /// A thread, by its number.
@@ -22,6 +23,15 @@ pub struct ThreadRow {
     pub name: Option<Arc<str>>,
     /// Number of the process.
     pub process: Option<u32>,
+}
+
+/// The creation of a thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Creation {
+    /// The time of the record that says so.
+    pub at: TimestampNs,
+    /// The number of the thread that made it.
+    pub by: u32,
 }
 
 /// A set of processes that the kernel accounts for together.
@@ -171,6 +181,26 @@ impl TableSource {
         };
         let process = self.dimensions.process(pid);
         Some(ThreadRow { pid, tid, name: self.comm(pid, tid, TimestampNs(u64::MAX)), process })
+    }
+
+    /// The creation of a thread, if its record was made; `None` too where the recording has paused before `until`.
+    pub fn creation_of(&self, number: u32, until: TimestampNs) -> Option<Creation> {
+        let thread = self.thread(number)?;
+        let (at, by) = self.prepared.model.creation((thread.pid, thread.tid))?;
+        let spans = self.recording.features.recorded_spans();
+        let is_recorded =
+            |spans: Vec<RecordedSpan>| spans.iter().any(|span| span.from <= at && until <= span.to);
+        if at > until || !spans.is_none_or(is_recorded) {
+            return None;
+        }
+        Some(Creation { at, by: self.thread_of(by)? })
+    }
+
+    /// When the process of a thread or its program began, if that was recorded.
+    pub fn began(&self, number: u32) -> Option<TimestampNs> {
+        // Processes that were there before are described without a time.
+        let began = self.prepared.model.began(self.thread(number)?.pid);
+        began.filter(|began| *began > TimestampNs(0))
     }
 
     pub(super) fn comm(&self, pid: Pid, tid: Tid, time: TimestampNs) -> Option<Arc<str>> {

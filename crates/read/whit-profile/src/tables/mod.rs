@@ -1,12 +1,14 @@
 //! A recording as tables: threads, binaries and cgroups at once; samples, waits and runs as streams.
 //!
-//! [`TableSource::open`] makes the first pass. Streams then read the recording as often as somebody asks, in order of
+//! [`Tables`] makes the first pass. Streams of its [`TableSource`] then read the recording as often as somebody asks, in order of
 //! time, with threads that decode ahead of the reader. Call sites and frames get numbers as streams meet them; the
 //! numbers stay for as long as the source does, and do not depend on the number of threads.
 //!
 //! Memory grows with threads, binaries and distinct call chains ([`MAX_CALLSITES`]), not with samples.
 
 mod dimensions;
+mod objects;
+mod request_marks;
 mod sample_facts;
 mod sample_rows;
 mod sample_sums;
@@ -15,7 +17,8 @@ mod sample_sums_tests;
 
 pub use crate::stack_table::{CallsiteRow, FrameRow, MAX_CALLSITES};
 pub use crate::switches::{IntervalRow, RunRow, TaskState, Trust, WaitKind, WaitRow};
-pub use dimensions::{BinaryRow, CgroupRow, LossRow, ThreadRow};
+pub use dimensions::{BinaryRow, CgroupRow, Creation, LossRow, ThreadRow};
+pub use request_marks::{RequestKey, RequestMark};
 pub use sample_facts::{SampleWanted, WantedFacts};
 pub use sample_rows::SampleEntry;
 pub use sample_sums::SampleSum;
@@ -23,31 +26,33 @@ pub use sample_sums::SampleSum;
 use crate::blocks::stream_plan::BlockTimes;
 use crate::error::LoadError;
 use crate::first_fetch::fetch_first;
-use crate::first_pass::prepare::{Prepared, prepare_with};
+use crate::first_pass::prepare::{Needs, Prepared, prepare};
 use crate::first_pass::ring_losses::RecordedCpus;
 use crate::loss_window::RingLoss;
 use crate::model::{LossReport, RecordingInfo};
-use crate::options::LoadOptions;
-use crate::progress::Progress;
+use crate::reading::{Question, ReadOptions, Reading};
 use crate::result::describe;
+use crate::samples::Samples;
 use crate::stack_table::StackTable;
 use crate::switches::{
-    IntervalStream, Losses, NamedFrame, Roles, Sources, WaitClass, all_losses, classify,
+    IntervalStream, Losses, NamedFrame, NamedObject, Roles, Sources, WaitClass, all_losses,
+    classify,
 };
 use crate::tables::dimensions::Dimensions;
+use crate::tables::objects::WaitObjects;
 use crate::warning::Warning;
 use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::record_type;
-use whit_types::{Pid, Tid};
+use whit_types::{Arch, Pid, Tid};
 use whit_unwind::StopReason;
 
 /// A recording behind its first pass.
 pub struct TableSource {
     recording: Recording,
-    options: LoadOptions,
+    options: ReadOptions,
     prepared: Prepared,
     roles: Roles,
     ring_losses: Vec<RingLoss>,
@@ -62,6 +67,7 @@ pub struct TableSource {
     unwind_ends: Mutex<Option<Vec<(StopReason, u64)>>>,
     /// Classes of voluntary waits by call site, as somebody asked for them.
     wait_classes: Mutex<FxHashMap<u32, WaitClass>>,
+    wait_objects: WaitObjects,
 }
 
 /// Why a stream ended early.
@@ -86,30 +92,30 @@ struct Troubles {
     disordered: AtomicU64,
 }
 
-impl TableSource {
+/// A recording as tables.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tables;
+
+impl Question for Tables {
+    type Answer = TableSource;
+    type Error = LoadError;
+
     /// Makes the first pass.
-    ///
-    /// # Errors
-    /// The recording changed while it was read.
-    pub fn open(
-        recording: Recording,
-        options: LoadOptions,
-        report_progress: &(dyn Fn(u64, u64) + Sync),
-    ) -> Result<TableSource, LoadError> {
-        let stream_bytes = recording.streams.iter().map(|stream| stream.size_bytes()).sum();
-        let progress = Progress::new(stream_bytes, report_progress);
-        let takes = BlockTimes::NoteSwitches;
-        let mut prepared = prepare_with(&recording, &options, takes, true, &progress)?;
-        let mut ring_losses = all_losses(&recording, &mut prepared.scan.ring_losses);
+    fn read(self, reading: Reading<'_>) -> Result<TableSource, LoadError> {
+        let recording = reading.recording;
+        let needs =
+            Needs { census: true, ..Needs::in_order(Samples::default(), BlockTimes::NoteSwitches) };
+        let mut prepared = prepare(reading, needs, &reading.progress(1))?;
+        let mut ring_losses = all_losses(recording, &mut prepared.scan.ring_losses);
         let losses = Losses::new(&ring_losses);
         // A late switch-in makes intervals uncertain, and loses no record.
         ring_losses.retain(|loss| loss.thread.is_none());
-        let roles = Roles::of(&recording, &prepared.scan.samples_by_event);
+        let roles = Roles::of(recording, &prepared.scan.samples_by_event);
         let recorded_cpus = std::mem::replace(&mut prepared.scan.recorded_cpus, RecordedCpus::Any);
         let dimensions = Dimensions::of(&prepared);
         Ok(TableSource {
-            recording,
-            options,
+            recording: recording.clone(),
+            options: reading.options.clone(),
             prepared,
             roles,
             ring_losses,
@@ -121,12 +127,25 @@ impl TableSource {
             fetched: Mutex::default(),
             unwind_ends: Mutex::default(),
             wait_classes: Mutex::default(),
+            wait_objects: WaitObjects::default(),
         })
+    }
+}
+
+impl TableSource {
+    /// The reading of each stream.
+    fn reading(&self) -> Reading<'_> {
+        Reading::open(&self.recording, &self.options)
     }
 
     /// The recording that was opened.
     pub fn recording(&self) -> &Recording {
         &self.recording
+    }
+
+    /// The architecture of the recorded programs, as far as it is known.
+    pub fn arch(&self) -> Option<Arch> {
+        self.prepared.arch
     }
 
     /// The recording's header.
@@ -183,9 +202,8 @@ impl TableSource {
     fn fetch_companions(&self) -> Result<(), LoadError> {
         let mut fetched = self.fetched.lock().unwrap_or_else(PoisonError::into_inner);
         if fetched.is_none() {
-            let progress = Progress::new(0, &|_, _| ());
-            let (recording, options) = (&self.recording, &self.options);
-            *fetched = Some(fetch_first(recording, options, &self.prepared, &progress)?);
+            let (reading, question) = (self.reading(), &Samples::default());
+            *fetched = Some(fetch_first(reading, question, &self.prepared, &reading.progress(1))?);
         }
         Ok(())
     }
@@ -207,8 +225,7 @@ impl TableSource {
             self.fetch_companions()?;
         }
         let stream = IntervalStream {
-            recording: &self.recording,
-            options: &self.options,
+            reading: self.reading(),
             prepared: &self.prepared,
             roles: &self.roles,
             losses: &self.losses,
@@ -259,13 +276,20 @@ impl TableSource {
 
     /// The class of a wait; with the stack left out, that of a voluntary one is unknown.
     pub fn wait_class(&self, wait: &WaitRow) -> WaitClass {
-        match wait.kind {
-            WaitKind::Sync => {
-                wait.callsite.map_or(WaitClass::Unknown, |callsite| self.class_at(callsite))
-            }
-            WaitKind::Preempt => WaitClass::Preempted,
-            WaitKind::New => WaitClass::New,
-        }
+        let by_stack =
+            || wait.callsite.map_or(WaitClass::Unknown, |callsite| self.class_at(callsite));
+        WaitClass::without_stack(wait.kind, wait.state).unwrap_or_else(by_stack)
+    }
+
+    /// The number of the object of a voluntary wait; `None` where it is not recorded.
+    pub fn object_of(&self, wait: &WaitRow) -> Option<u32> {
+        let key = Some(wait.object).filter(|_| wait.kind == WaitKind::Sync)?;
+        self.wait_objects.number(&self.prepared, wait.task.0, key, wait.start)
+    }
+
+    /// An object by its number.
+    pub fn object(&self, number: u32) -> Option<NamedObject> {
+        self.wait_objects.get(number)
     }
 
     fn class_at(&self, callsite: u32) -> WaitClass {

@@ -123,6 +123,6 @@ fn last_thread(source: &TableSource, wanted: &SampleWanted, of: (Pid, Tid)) -> L
     let is = |wanted: Option<u32>, value: Option<u32>| wanted.is_none() || wanted == value;
     let is_wanted = is(wanted.thread, thread)
         && is(wanted.process, process)
-        && source.options.wants(of.0, of.1);
+        && source.options.selection.wants(of.0, of.1);
     LastThread { of, thread, process, is_wanted }
 }

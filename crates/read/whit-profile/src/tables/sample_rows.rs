@@ -5,7 +5,7 @@ use super::{StreamEnd, TableSource};
 use crate::call_chain::stops::StopCounts;
 use crate::in_order::ordered::{Batch, OrderedSamples, PendingSample};
 use crate::in_order::ordered_pool::{self, in_turn};
-use crate::progress::Progress;
+use crate::samples::Samples;
 use crate::second_pass::sample_sums::{ParsedSample, SampleSums};
 use crate::stack_table::{NewNode, NodeAnnouncer};
 use std::sync::Arc;
@@ -121,14 +121,14 @@ impl TableSource {
         if wanted.stacks {
             self.fetch_companions()?;
         }
-        let (recording, options, prepared) = (&self.recording, &self.options, &self.prepared);
-        let progress = Progress::new(0, &|_, _| ());
-        let mut samples = OrderedSamples::within(prepared, wanted.time, options.threads, &progress);
+        let (reading, prepared) = (self.reading(), &self.prepared);
+        let (threads, progress) = (reading.threads(), reading.progress(1));
+        let mut samples = OrderedSamples::within(prepared, wanted.time, threads, &progress);
         let make = |number| Worker {
             number,
             wanted,
             finder: FactFinder::new(self, wanted),
-            sums: SampleSums::new(recording, options, prepared),
+            sums: SampleSums::new(reading, &Samples::default(), prepared),
             announcer: NodeAnnouncer::new(prepared, &self.stacks),
             foreign_stacks: 0,
         };
@@ -136,10 +136,10 @@ impl TableSource {
             samples.next_batch(&mut job.samples)?;
             Ok(!job.samples.is_empty())
         };
-        let workers = options.threads.max(1);
+        let workers = threads.max(1);
         let mut numbers: Vec<Vec<u32>> = vec![Vec::new(); workers];
         let mut sums = vec![(0, 0, 0); workers];
-        let mut stops = StopCounts::of_chained(&recording.features);
+        let mut stops = StopCounts::of_chained(&self.recording.features);
         let take_job = |job: &mut Job| {
             let numbers = &mut numbers[job.worker];
             self.stacks.adopt(numbers, &mut job.new_nodes);

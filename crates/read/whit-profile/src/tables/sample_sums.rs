@@ -7,6 +7,7 @@ use crate::blocks::work::WorkQueue;
 use crate::call_chain::stops::StopCounts;
 use crate::error::LoadError;
 use crate::progress::Progress;
+use crate::samples::Samples;
 use crate::second_pass::aggregate::Aggregate;
 use crate::second_pass::sample_sums::{ParsedSample, SampleSums};
 use rustc_hash::FxHashMap;
@@ -119,7 +120,7 @@ impl<'a> Worker<'a> {
             source,
             wanted,
             finder: FactFinder::new(source, wanted),
-            tree: SampleSums::new(&source.recording, &source.options, &source.prepared),
+            tree: SampleSums::new(source.reading(), &Samples::default(), &source.prepared),
             sums: Sums::default(),
             stops: StopCounts::default(),
             room: 0,

@@ -1,10 +1,10 @@
 //! Sums of several threads that have met different call chains.
 
 use super::sample_sums::{Worker, in_order};
-use super::{SampleSum, SampleWanted, TableSource, WantedFacts};
-use crate::LoadOptions;
+use super::{SampleSum, SampleWanted, TableSource, Tables, WantedFacts};
 use crate::blocks::work::WorkQueue;
 use crate::time_filter::TimeRange;
+use crate::{ReadOptions, Reading};
 use whit_perfdata::reader::Recording;
 use whit_symbolize::{DebugDirs, SymbolizerConfig};
 use whit_testing::golden::Golden;
@@ -16,8 +16,8 @@ const FACTS: WantedFacts =
 fn source(golden: &Golden) -> TableSource {
     let dirs = DebugDirs { symfs: Some(Golden::folder().join("root")), ..DebugDirs::none() };
     let recording = Recording::open(&golden.path).expect("a golden recording");
-    let options = LoadOptions::new(1, SymbolizerConfig::new(dirs));
-    TableSource::open(recording, options, &|_, _| ()).expect("a first pass")
+    let options = ReadOptions::new(1, SymbolizerConfig::new(dirs));
+    Reading::open(&recording, &options).answer(Tables).expect("a first pass")
 }
 
 /// The sums of samples before a moment and those of the others, merged as those of two threads.

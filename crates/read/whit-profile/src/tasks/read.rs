@@ -2,16 +2,14 @@
 
 use super::memory::MappedRange;
 use crate::blocks::stated_time::stated_time;
-use crate::error::LoadError;
-use crate::progress::Progress;
+use crate::reading::Reading;
 use crate::warning::Warning;
 use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use whit_perfdata::event_table::EventTable;
-use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{MappedFileId, Mmap, RawRecord, SideBand, Task, misc, record_type};
-use whit_perfdata::stream::{Stream, StreamReader};
+use whit_perfdata::stream::StreamReader;
 use whit_types::{Pid, Tid, TimestampNs};
 
 /// Beginnings of the names of memory that no file is behind.
@@ -40,20 +38,15 @@ pub(super) struct Read {
 }
 
 /// Reads all streams, one behind the other.
-pub(super) fn read(
-    recording: &Recording,
-    threads: usize,
-    report_progress: &(dyn Fn(u64, u64) + Sync),
-) -> Result<Read, LoadError> {
+pub(super) fn read(reading: Reading<'_>) -> Read {
+    let (recording, progress) = (reading.recording, reading.progress(1));
     let events = Arc::new(EventTable::new(&recording.events));
-    let total = recording.streams.iter().map(Stream::size_bytes).sum();
-    let progress = Progress::new(total, report_progress);
     let mut read = Read::default();
     read.warnings.extend(recording.warnings.iter().cloned().map(Warning::Recording));
     let mut paths = FxHashSet::default();
     let mut sampled = FxHashSet::default();
     for stream in &recording.streams {
-        let mut reader = StreamReader::without_dumps(stream, &events, threads);
+        let mut reader = StreamReader::without_dumps(stream, &events, reading.threads());
         let (mut block, mut consumed) = (Vec::new(), 0);
         let mut last = TimestampNs(0);
         loop {
@@ -86,7 +79,7 @@ pub(super) fn read(
     // Stable: records of one moment stay in the order in which they were recorded.
     read.changes.sort_by_key(|change| change.time);
     read.sampled.extend(sampled);
-    Ok(read)
+    read
 }
 
 fn thread_of(events: &EventTable, record: RawRecord<'_>) -> Option<(Pid, Tid)> {

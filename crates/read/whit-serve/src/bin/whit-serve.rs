@@ -9,14 +9,15 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use tempfile::NamedTempFile;
 use whit_cli::export::firefox;
+use whit_cli::page::PageParts;
 use whit_cli::program::{exit_code, serve_args};
-use whit_cli::progress::LoadProgress;
+use whit_cli::progress::answer;
 use whit_cli::serve::ServeArgs;
 use whit_cli::{message, output, page};
 use whit_perfdata::reader::Recording;
 use whit_profile::model::{DsoId, Profile};
 use whit_profile::switches::Switches;
-use whit_profile::{CodeFinder, LoadOptions, SinglesWanted, WantedFacets};
+use whit_profile::{CodeFinder, Reading, Samples, SinglesWanted, WithCode};
 use whit_serve::{Bounds, Library, Server, Site, Symbols, Token, firefox_profiler_url};
 use whit_sys::{Signal, SignalFd};
 
@@ -36,16 +37,14 @@ fn run(args: &ServeArgs) -> Result<u8> {
     let server = Server::bind(address, token, Bounds::default()).with_context(|| {
         format!("cannot listen on {address}: choose another one with --port or --listen")
     })?;
-    let mut options = args.load_options(&recording)?;
-    page::load(&recording, &mut options, true);
-    options.singles = Some(SinglesWanted::UpTo(MAX_SAMPLES));
+    let options = args.read_options(&recording)?;
+    let mut samples = page::samples(&recording, Samples::default(), true);
+    samples.singles = Some(SinglesWanted::UpTo(MAX_SAMPLES));
     // Shares of lines have intervals.
-    options.blocks = true;
-    let progress = LoadProgress::new("reading", args.quiet);
-    let update = |done, total| progress.update(done, total);
-    let loaded = page::load_parts(&recording, &options, !args.chooses_cpus(), &update);
-    progress.finish();
-    let loaded = loaded?;
+    samples.blocks = true;
+    let question = PageParts { samples, switches: !args.chooses_cpus() };
+    let reading = Reading::open(&recording, &options);
+    let loaded = answer(reading, question, args.quiet)?;
     let firefox = args
         .firefox
         .then(|| firefox_file(&recording, &loaded.profile, loaded.switches.as_ref()))
@@ -58,9 +57,7 @@ fn run(args: &ServeArgs) -> Result<u8> {
         ranges: Box::new(|range| ranges.columns(range)),
         lanes: Box::new(|range, thread| ranges.lane(range, thread)),
         firefox,
-        symbols: Symbols::new(Box::new(|| {
-            binaries(&recording, &options).map_err(|error| format!("{error:#}"))
-        })),
+        symbols: Symbols::new(Box::new(|| binaries(reading).map_err(|error| format!("{error:#}")))),
     };
     // After all threads of the loader have exit_code, and before those of the server begin.
     let signals = SignalFd::block(&[Signal::Interrupt, Signal::Terminate, Signal::HangUp])?;
@@ -140,11 +137,9 @@ fn firefox_file(
 }
 
 /// The code of the recording, with the names by which Firefox Profiler asks for it.
-fn binaries(recording: &Recording, options: &LoadOptions) -> Result<(Vec<Library>, CodeFinder)> {
-    let mut options =
-        LoadOptions { singles: None, facets: WantedFacets::default(), ..options.clone() };
-    options.names_kernel = false;
-    let (profile, code) = whit_profile::load_code(recording, &options, &|_, _| {})?;
+fn binaries(reading: Reading<'_>) -> Result<(Vec<Library>, CodeFinder)> {
+    let samples = Samples { leaves: true, names_kernel: false, ..Samples::default() };
+    let (profile, code) = reading.answer(WithCode(samples))?;
     if profile.dsos.is_empty() {
         bail!("the recording names no binary");
     }

@@ -78,6 +78,11 @@ pub(crate) fn draw(state: &State, area: Rect, buffer: &mut Buffer) {
 fn draw_view(state: &State, canvas: &mut Canvas<'_>) {
     draw_title(state, canvas);
     let mut y = 1;
+    if let Some(line) = state.headline() {
+        let style = canvas.theme.name();
+        canvas.put(1, y, &line, style);
+        y += 1;
+    }
     if let Some(line) = loss_line(&state.profile.losses) {
         let style = canvas.theme.loss();
         canvas.put(0, y, &line, style);

@@ -16,10 +16,17 @@ const INDENT: usize = 2;
 const MEASURED_ROWS: usize = 500;
 /// Width of the share of a call chain.
 const SHARE: usize = 7;
+/// Smaller percentages print as zero.
+const LEAST_PRINTED: f64 = 0.005;
+/// Title of the column of ranks.
+const RANK: &str = "Rank";
 
-/// Widths of the columns.
+/// Numbers that only qualify the shares give way to names that have fewer columns.
+const ENOUGH_FOR_NAMES: usize = 54;
+
+/// The columns that are drawn, and their widths.
 pub(super) struct Layout {
-    widths: Vec<usize>,
+    columns: Vec<(usize, usize)>,
 }
 
 impl Layout {
@@ -33,25 +40,45 @@ impl Layout {
                 false => column.width,
             })
             .collect();
-        let is_name = |place: &usize| !columns[*place].is_number;
-        let names: Vec<usize> = (0..columns.len()).filter(is_name).collect();
+        let mut shown = columns_with_facts(state);
+        let is_number = |place: &usize| columns[*place].is_number;
+        let room = |shown: &[usize]| {
+            let numbers = shown.iter().copied().filter(is_number);
+            let taken: usize = numbers.map(|place| natural[place]).sum();
+            width.saturating_sub(MARK + shown.len() + taken)
+        };
+        while room(&shown) < ENOUGH_FOR_NAMES
+            && let Some(at) = shown.iter().position(|place| columns[*place].is_interval)
+        {
+            // The interval of the share that orders the rows stays longest.
+            let last = shown.iter().rposition(|place| columns[*place].is_interval).unwrap_or(at);
+            let is_rank = columns[shown[at]].heading == RANK;
+            shown.remove(if is_rank { at } else { last });
+        }
+        let available = room(&shown);
+        let names: Vec<usize> =
+            shown.iter().copied().filter(|place| !columns[*place].is_number).collect();
         let wanted: Vec<usize> = names.iter().map(|place| natural[*place]).collect();
-        let taken = natural.iter().sum::<usize>() - wanted.iter().sum::<usize>();
-        let available = width.saturating_sub(MARK + columns.len() + taken);
         let mut widths = natural;
         let given = share_out_before_last(&wanted, available);
-        for (place, width) in names.into_iter().zip(given) {
+        for (place, width) in names.iter().copied().zip(given) {
             widths[place] = width;
         }
-        Layout { widths }
+        // The way to a row takes what its name leaves.
+        let used: usize = names.iter().map(|place| widths[*place]).sum();
+        if let Some(last) = shown.last().filter(|place| !is_number(place)) {
+            widths[*last] += available.saturating_sub(used);
+        }
+        Layout { columns: shown.into_iter().map(|place| (place, widths[place])).collect() }
     }
 
     pub(super) fn draw_head(&self, state: &State, canvas: &mut Canvas<'_>) {
         let style = canvas.theme.head();
         canvas.paint(0, style);
         let mut x = MARK;
-        for (column, width) in state.columns.columns().iter().zip(&self.widths) {
-            let heading: String = column.heading.chars().take(*width).collect();
+        for (place, width) in self.columns.iter().copied() {
+            let column = &state.columns.columns()[place];
+            let heading: String = column.heading.chars().take(width).collect();
             match column.is_number {
                 true => canvas.put_right(x + width, 0, &heading, style),
                 false => drop(canvas.put(x, 0, &heading, style)),
@@ -85,20 +112,45 @@ impl Layout {
         let row = &hists.rows[place];
         let mark = state.table.mark(hists, Line::Row(place));
         canvas.put(0, y, sign(mark), Style::new());
+        let above = state.table.repeats.above(place);
+        let above: Vec<_> = above.into_iter().map(|place| &hists.rows[place]).collect();
         let mut x = MARK;
-        for (number, (column, width)) in
-            state.columns.columns().iter().zip(&self.widths).enumerate()
-        {
-            let cell = state.columns.cell(profile, hists, row, number, *width);
+        for (number, width) in self.columns.iter().copied() {
+            let cell = state.columns.cell_below(profile, hists, (&above, row), number, width);
             let share = state.columns.share(hists, row, number);
             let style = share.map_or(Style::new(), |share| canvas.theme.share(share));
-            match column.is_number {
+            match state.columns.columns()[number].is_number {
                 true => canvas.put_right(x + width, y, &cell, style),
                 false => drop(canvas.put(x, y, &cell, style)),
             }
             x += width + 1;
         }
     }
+}
+
+/// The columns without shares that print as zero in each row, and without the intervals of these.
+fn columns_with_facts(state: &State) -> Vec<usize> {
+    let columns = state.columns.columns();
+    let is_zero = |place: usize| {
+        // The share of one event says nothing of the others of its group.
+        if !state.hists.members.is_empty() {
+            return false;
+        }
+        let shares =
+            state.hists.rows.iter().map(|row| state.columns.share(&state.hists, row, place));
+        let mut shares = shares.peekable();
+        shares.peek().is_some()
+            && shares.all(|share| share.is_some_and(|share| share < LEAST_PRINTED))
+    };
+    let mut shown: Vec<usize> = Vec::new();
+    let mut is_left_out = false;
+    for (place, column) in columns.iter().enumerate() {
+        // An interval follows its share; the rank leads.
+        let qualifies = column.is_interval && column.heading != RANK;
+        is_left_out = if qualifies { is_left_out } else { is_zero(place) };
+        shown.extend((!is_left_out).then_some(place));
+    }
+    shown
 }
 
 fn number_width(state: &State, place: usize) -> usize {

@@ -107,6 +107,7 @@ impl State {
             Key::Char('k') => self.zoom_kernel(),
             Key::Char('r') => self.mark_time(),
             Key::Char('F') => self.toggle_relative(),
+            Key::Char('o') => self.toggle_order(),
             Key::Char('V') => self.full_names = !self.full_names,
             Key::Char('/') => {
                 let part = self.options.hists.filters.symbol_part.clone();
@@ -483,7 +484,13 @@ impl State {
         let profile = self.shown_profile();
         let function = &profile.functions[self.chosen_function()?.index()];
         let dso = &profile.dsos[function.dso.index()];
-        Some(format!("{} in {}", function.name, dso.path))
+        let way = match (self.view, self.table.chosen()) {
+            (View::Table, Some(Line::Row(row))) => self.table.repeats.above(row),
+            _ => Vec::new(),
+        };
+        let way = way.into_iter().filter_map(|row| self.hists.rows[row].place.function);
+        let way = way.map(|it| format!("{} -> ", profile.functions[it.index()].name));
+        Some(format!("{}{} in {}", way.collect::<String>(), function.name, dso.path))
     }
 
     fn annotate(&mut self) -> Option<Request> {

@@ -25,7 +25,7 @@ fn one_sample_is_a_profile() {
     let mut state = begin(builder.profile);
     assert!(rows(&state)[0].contains("100.00% a"), "{}", text(&state));
     press(&mut state, "v");
-    assert_eq!(screen(&state)[1], "100.00% a");
+    assert_eq!(screen(&state)[2], "100.00% a");
 }
 
 #[test]

@@ -10,10 +10,11 @@ fn the_first_screen_has_the_table() {
     let state = begin(profile());
     let lines = screen(&state);
     assert_eq!(lines[0], " 4 samples of 'cycles' (event 1 of 2)");
-    assert_eq!(lines[1], "  Children   Self Command Shared Object     Symbol");
-    assert_eq!(lines[2], "+   80.00%  0.00% app     app               [.] main");
-    assert_eq!(lines[3], "+   70.00% 20.00% app     app               [.] sort");
-    assert_eq!(lines[4], "+   50.00% 50.00% app     cmp.so            [.] compare");
+    assert_eq!(lines[1], " hot: compare 50%, sort 20%, spin 20%");
+    assert_eq!(lines[2], "  Children   Self Command Shared Object     Symbol");
+    assert_eq!(lines[3], "+   80.00%  0.00% app     app               [.] main");
+    assert_eq!(lines[4], "+   70.00% 20.00% app     app               [.] sort");
+    assert_eq!(lines[5], "+   50.00% 50.00% app     cmp.so            [.] compare");
     assert_eq!(
         lines[23],
         format!("{:<76}1/5", "? keys  v view  / filter  Enter open  a code  q quit")
@@ -21,8 +22,61 @@ fn the_first_screen_has_the_table() {
 }
 
 #[test]
+fn the_first_rows_are_where_time_is_spent() {
+    let mut state = sized(State::new(Begin::report(profile(), StdioOptions::default())), 80, 24);
+    let own = [
+        "    Self Children Command Shared Object     Symbol",
+        "+ 50.00%   50.00% app     cmp.so            [.] compare",
+        "+ 20.00%   70.00% app     app               [.] sort",
+    ];
+    assert_eq!(screen(&state)[2..5], own);
+    press(&mut state, "o");
+    let lines = screen(&state);
+    assert!(lines[3].ends_with("[.] main") && lines[4].ends_with("[.] sort"), "{lines:?}");
+    press(&mut state, "o");
+    assert_eq!(screen(&state)[2..5], own);
+}
+
+/// A program whose first functions call each other alone.
+fn chain() -> State {
+    let mut builder = Builder::default();
+    let event = builder.event("cycles");
+    let app = Who { comm: "app", pid: 7, tid: 7, cpu: None };
+    let below = |name: &str, address| {
+        let way = ["_start", "main", "serve"].into_iter().zip(1..);
+        let way = way.map(|(name, address)| at(name, "/bin/app", address));
+        way.chain([at(name, "/bin/app", address)]).collect::<Vec<_>>()
+    };
+    builder.sample(event, app, &below("parse", 8), 60);
+    builder.sample(event, app, &below("a_function_with_a_long_name", 9), 40);
+    begin(builder.profile)
+}
+
+#[test]
+fn functions_that_call_each_other_alone_are_one_row() {
+    let mut state = chain();
+    let shown = rows(&state);
+    assert_eq!(shown.len(), 3, "{shown:?}");
+    assert!(shown[0].ends_with("[.] _start -> … -> serve"), "{shown:?}");
+    assert!(shown[1].ends_with("[.] parse"), "{shown:?}");
+    press(&mut state, "V");
+    assert_eq!(screen(&state)[22], "_start -> main -> serve in /bin/app");
+    // The name comes first where there is no room for the way to it.
+    let narrow = rows(&sized(state, 48, 24));
+    assert!(narrow[0].ends_with("[.] … -> serve"), "{narrow:?}");
+}
+
+#[test]
+fn columns_without_facts_are_not_drawn() {
+    let mut state = chain();
+    press(&mut state, "/serve\n");
+    let lines = screen(&state);
+    assert_eq!(lines[2], "  Children Command Shared Object Symbol", "its own share is zero");
+}
+
+#[test]
 fn keys_move_the_choice() {
-    let mut state = sized(begin(profile()), 80, 6);
+    let mut state = sized(begin(profile()), 80, 7);
     let mut at = |it| {
         key(&mut state, it);
         state.table.cursor.at
@@ -111,14 +165,14 @@ fn a_thread_or_its_command_is_zoomed_into() {
     let mut state = begin(profile());
     press(&mut state, "t");
     assert!(screen(&state)[0].ends_with("command app"));
-    assert!(!text(&state).contains("spin"));
+    assert!(!rows(&state).concat().contains("spin"));
     let mut options = options();
     options.hists.sort = vec![SortKey::Tid, SortKey::Symbol];
     let mut state = sized(State::new(Begin::report(profile(), options)), 80, 24);
     key(&mut state, Key::End);
     press(&mut state, "t");
     assert!(screen(&state)[0].ends_with("thread 7"), "{}", text(&state));
-    assert!(!text(&state).contains("spin"));
+    assert!(!rows(&state).concat().contains("spin"));
 }
 
 #[test]
@@ -190,7 +244,7 @@ fn help_and_header_are_texts_over_the_screen() {
     let mut profile = profile();
     profile.losses = LossReport { lost_samples: 3, ..LossReport::default() };
     let mut state = begin(profile);
-    assert!(screen(&state)[1].starts_with("Lost: 3 samples"), "{}", text(&state));
+    assert!(screen(&state)[2].starts_with("Lost: 3 samples"), "{}", text(&state));
     for letter in ["h", "?"] {
         press(&mut state, letter);
         assert!(text(&state).starts_with(" Keys\n"));
@@ -217,10 +271,10 @@ fn the_whole_name_of_the_choice_is_shown() {
 #[test]
 fn the_mouse_chooses_opens_and_scrolls() {
     let mut state = begin(profile());
-    state.handle(Input::Click { x: 30, y: 3 });
+    state.handle(Input::Click { x: 30, y: 4 });
     assert_eq!(state.table.cursor.at, 1);
     let before = rows(&state).len();
-    state.handle(Input::Click { x: 30, y: 3 });
+    state.handle(Input::Click { x: 30, y: 4 });
     assert!(rows(&state).len() > before, "a click on the choice opens it");
     state.handle(Input::Scroll(3));
     assert_eq!(state.table.cursor.at, 4);
@@ -233,7 +287,7 @@ fn the_mouse_chooses_opens_and_scrolls() {
 fn no_other_key_does_anything() {
     let mut state = begin(profile());
     let before = screen(&state);
-    for c in "bcfgjlmnopsuwxyzABDGHIJKMNOQRSTUWXYZ0123456789".chars() {
+    for c in "bcfgjlmnpsuwxyzABDGHIJKMNOQRSTUWXYZ0123456789".chars() {
         assert_eq!(press(&mut state, &c.to_string()), None, "{c}");
         assert_eq!(screen(&state), before, "{c}");
     }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use whit_profile::model::{NodeId, Profile, SingleSample, Singles};
 use whit_profile::switches::{SwitchRow, SwitchSums, Switches};
 use whit_types::TimestampNs;
-use whit_view::hists::HistsOptions;
+use whit_view::hists::{Field, HistsOptions};
 use whit_view::stdio::StdioOptions;
 
 fn main() -> At {
@@ -42,8 +42,10 @@ fn profile() -> Profile {
     builder.profile
 }
 
+/// Rows in the order of their weights with all that they call.
 fn options() -> StdioOptions {
-    StdioOptions { hists: HistsOptions::default(), ..StdioOptions::default() }
+    let hists = HistsOptions { order: vec![Field::Children], ..HistsOptions::default() };
+    StdioOptions { hists, ..StdioOptions::default() }
 }
 
 fn begin(profile: Profile) -> State {
@@ -104,7 +106,7 @@ fn waits() -> Box<Waits> {
     let row = |index: usize, ms: u64, sums: SwitchSums| {
         let row = profile.rows[index];
         let sums = SwitchSums { sync_count: ms, sync_wait_ns: ms * 1_000_000, ..sums };
-        SwitchRow { thread: row.thread, comm: row.comm, node: row.node, sums }
+        SwitchRow { thread: row.thread, comm: row.comm, node: row.node, object: None, sums }
     };
     let lossy = SwitchSums { lossy_count: 1, lossy_wait_ns: 2_000_000, ..SwitchSums::default() };
     let rows = vec![row(0, 30, lossy), row(1, 10, SwitchSums::default())];

@@ -172,7 +172,7 @@ pub(super) fn quoted<'a>(words: impl Iterator<Item = &'a str>) -> String {
     words.map(quote).collect::<Vec<_>>().join(" ")
 }
 
-/// Commands that tell more of the heaviest facts.
+/// Commands that tell more of the heaviest facts: of waits first where threads mostly wait.
 pub(super) fn next(
     recorded: &Recorded,
     hottest: Option<&FunctionShare>,
@@ -180,19 +180,30 @@ pub(super) fn next(
     waits: Option<&WaitFacts>,
 ) -> Vec<String> {
     let path = quoted([recorded.path.as_str()].into_iter());
-    let mut commands = Vec::new();
+    let mut of_functions = Vec::new();
     if let Some(row) = hottest {
         let handle = &row.function.handle;
         if has_path {
-            commands.push(format!("whit report -i {path} --callers {handle}"));
+            of_functions.push(format!("whit report -i {path} --callers {handle}"));
         }
-        commands.push(format!("whit annotate -i {path} {handle}"));
+        of_functions.push(format!("whit annotate -i {path} {handle}"));
     }
+    let mut of_waits = Vec::new();
     if let Some(wait) = waits.and_then(|waits| waits.longest.first.first()) {
-        commands.push(format!("whit switches -i {path} --wait {}", wait.handle));
-        commands.push(format!("whit switches -i {path} --worst --tid {}", wait.thread.handle));
+        of_waits.push(format!("whit switches -i {path} --wait {}", wait.handle));
+        of_waits.push(format!("whit switches -i {path} --worst --tid {}", wait.thread.handle));
     }
-    commands
+    match waits.is_some_and(WaitFacts::come_first) {
+        true => [of_waits, of_functions].concat(),
+        false => [of_functions, of_waits].concat(),
+    }
+}
+
+/// The command that shows the whole critical path.
+pub(super) fn path(recorded: &Recorded, request: Option<&str>) -> String {
+    let path = quoted([recorded.path.as_str()].into_iter());
+    let request = request.map(|name| format!(" --request {}", quoted([name].into_iter())));
+    format!("whit why -i {path}{}", request.unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -74,7 +74,7 @@ pub fn write_json(
 
 impl Brief {
     /// The heaviest facts alone: functions by self, waits and locks.
-    fn terse(&self, level: usize) -> Brief {
+    pub(super) fn terse(&self, level: usize) -> Brief {
         let mut brief = self.at_level(level);
         brief.left_off += brief.totals.shorten(0)
             + brief.processes.shorten(0)
@@ -83,6 +83,8 @@ impl Brief {
             + brief.other_events.shorten(0)
             + brief.missing.shorten(0)
             + brief.next.shorten(0);
+        let path = brief.critical_path.take();
+        brief.left_off += path.map_or(0, |path| path.pieces.first.len() as u64);
         let path = brief.hottest_path.take();
         brief.left_off += path.map_or(0, |path| path.innermost.len() as u64);
         brief
@@ -105,6 +107,9 @@ impl Brief {
             let gone = path.innermost.len().saturating_sub(level);
             path.innermost.drain(..gone);
             left_off += gone as u64;
+        }
+        if let Some(path) = &mut brief.critical_path {
+            left_off += path.pieces.shorten(level);
         }
         left_off += brief.waits.as_mut().map_or(0, |waits| waits.shorten(level));
         brief.left_off = left_off;

@@ -1,11 +1,14 @@
 //! The facts, as they are counted and as JSON has them.
 
 use super::advice::ChosenByCpu;
+use super::critical_path::CriticalPath;
 use super::parts::{
     CgroupShare, EventFacts, FunctionShare, HottestPath, List, LossFacts, Missing, OtherEvent,
     ProcessShare, Recorded, ThreadShare,
 };
-use super::{MAX_SENTENCE, VERSION, advice, name_of, path, shares, shortened, waits};
+use super::{
+    Headline, MAX_SENTENCE, VERSION, advice, critical_path, name_of, path, shares, shortened, waits,
+};
 use crate::hists::{self, HistsOptions, SortKey};
 use crate::json::{EventPrecision, Losses};
 use crate::stdio::loss_line;
@@ -15,6 +18,10 @@ use whit_profile::handle::Handles;
 use whit_profile::model::{EventId, Profile};
 use whit_profile::switches::Switches;
 use whit_types::OutsideText;
+use whit_why::Why;
+
+/// Columns of the summary.
+const MAX_SUMMARY: usize = 200;
 
 /// `whit report --brief --json`: one object. Members may be added; `version` grows when one changes its meaning or
 /// goes away. Names of more than 100 characters have `…` in their middle.
@@ -25,6 +32,11 @@ pub struct Brief {
     format: &'static str,
     /// Version of this form.
     version: u32,
+    /// Busy CPUs, the hottest functions, and the waits that held work up longest, in one line.
+    pub(super) summary: String,
+    /// The same, for lines of another length.
+    #[serde(skip)]
+    pub(super) headline: Headline,
     pub(super) recorded: Recorded,
     /// The event that shares are of; `null` where the recording has no samples.
     pub(super) event: Option<EventFacts>,
@@ -46,6 +58,8 @@ pub struct Brief {
     pub(super) cgroups: List<CgroupShare>,
     /// `null` where context switches were not recorded, or samples are chosen by CPU.
     pub(super) waits: Option<waits::WaitFacts>,
+    /// `null` without context switches and wake-ups, where threads or times are chosen, and for large recordings.
+    pub(super) critical_path: Option<CriticalPath>,
     /// The lacks of the recording.
     pub(super) missing: List<Missing>,
     /// Handles in this document that several functions share: their names tell them apart.
@@ -79,9 +93,12 @@ impl Brief {
         let warnings: Vec<_> =
             profile.warnings.iter().map(|it| warning_text(it).into_exact()).collect();
         let waits = switches.map(|switches| waits::facts(profile, switches));
+        let headline = Headline::new(profile, switches);
         let mut brief = Brief {
             format: "whit-brief",
             version: VERSION,
+            summary: headline.line(MAX_SUMMARY),
+            headline,
             recorded: recorded(profile),
             event: event.map(|event| event_facts(profile, event)),
             other_events: other_events(profile, event),
@@ -97,6 +114,7 @@ impl Brief {
             threads: event.map_or(List::none(), |event| shares::threads(profile, event)),
             cgroups: event.map_or(List::none(), |event| shares::cgroups(profile, event)),
             waits,
+            critical_path: None,
             missing: List::none(),
             shared_handles: Vec::new(),
             next: List::none(),
@@ -111,6 +129,15 @@ impl Brief {
         ));
         brief.shared_handles = brief.find_shared(profile);
         brief
+    }
+
+    /// The same with the critical path of an interval, and the name of the request that it is.
+    pub fn with_path(mut self, why: &Why, request: Option<&str>) -> Brief {
+        self.critical_path = critical_path::facts(why, request);
+        if self.critical_path.is_some() {
+            self.next.add(advice::path(&self.recorded, request));
+        }
+        self
     }
 
     /// The handles of shown functions that stand for other functions, too.
@@ -128,7 +155,7 @@ impl Brief {
 }
 
 /// The event whose samples tell where CPU time goes. Stacks of blocked threads tell nothing of it.
-fn main_event(profile: &Profile, switches: Option<&Switches>) -> Option<EventId> {
+pub(super) fn main_event(profile: &Profile, switches: Option<&Switches>) -> Option<EventId> {
     let of_switches = switches.and_then(|switches| switches.sources.samples);
     let has_samples = |event: &EventId| {
         let info = &profile.events[event.index()];

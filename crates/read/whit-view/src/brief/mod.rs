@@ -6,7 +6,9 @@
 
 mod advice;
 mod budget;
+mod critical_path;
 mod facts;
+mod headline;
 mod parts;
 mod path;
 mod shares;
@@ -16,6 +18,7 @@ mod waits;
 pub use advice::ChosenByCpu;
 pub use budget::{BudgetTooSmall, DEFAULT_BUDGET, MIN_BUDGET, write_json, write_text};
 pub use facts::Brief;
+pub use headline::{CostlyWait, Headline, HotFunction};
 pub(crate) use parts::Function;
 
 #[cfg(test)]

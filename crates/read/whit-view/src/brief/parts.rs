@@ -25,6 +25,12 @@ impl<T> List<T> {
         list
     }
 
+    pub(super) fn add(&mut self, entry: T) {
+        self.count += 1;
+        self.first.push(entry);
+        self.first.truncate(MAX_LIST);
+    }
+
     /// Leaves so many; gives the number of those that it takes away.
     pub(super) fn shorten(&mut self, max: usize) -> u64 {
         let left_off = self.first.len().saturating_sub(max);

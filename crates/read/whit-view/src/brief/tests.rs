@@ -1,9 +1,14 @@
 use super::*;
 use crate::builder::{At, Builder, Who, at};
 use proptest::prelude::*;
+use whit_perfdata::reader::Recording;
 use whit_profile::handle;
 use whit_profile::model::Profile;
 use whit_profile::warning::Warning;
+use whit_profile::{ReadOptions, Reading};
+use whit_symbolize::{DebugDirs, SymbolizerConfig};
+use whit_testing::golden::Golden;
+use whit_why::{ChosenRequests, Interval, WhichRequests};
 
 const WHO: Who<'_> = Who { comm: "app", pid: 10, tid: 11, cpu: None };
 
@@ -125,11 +130,13 @@ fn small_budgets_say_that_facts_are_left_out() {
     assert!(less.contains("left out: ") && less.contains("--brief=BYTES"), "{less}");
     assert!(less.contains("lost: 7 records"), "losses come before functions: {less}");
     let heaviest = text(&profile, 600);
-    assert!(heaviest.starts_with("samples: 21 of cycles"), "{heaviest}");
+    assert!(heaviest.starts_with("in short: hot: leaf19 9%, leaf18 "), "{heaviest}");
+    assert!(heaviest.contains("\nsamples: 21 of cycles"), "{heaviest}");
     assert!(heaviest.contains("lost: 7 records"), "{heaviest}");
     assert!(heaviest.matches(" self ").count() >= 3, "the heaviest functions: {heaviest}");
     let least = text(&profile, MIN_BUDGET);
-    assert!(least.starts_with("samples: 21 of cycles\n"), "{least}");
+    assert!(least.starts_with("in short: hot: leaf19 9%, "), "{least}");
+    assert!(least.contains("\nsamples: 21 of cycles\n"), "{least}");
     assert!(least.contains("budget too small; left out: "), "{least}");
     let refused = write_text(&mut Vec::new(), &brief(&profile), MIN_BUDGET - 1).unwrap();
     assert!(refused.unwrap_err().to_string().contains("--brief=160"));
@@ -189,5 +196,40 @@ proptest! {
                 prop_assert!(serde_json::from_str::<serde_json::Value>(&json).is_ok());
             }
         }
+    }
+}
+
+/// With the critical path of a recorded request.
+fn with_path() -> Brief {
+    let path = Golden::folder().join("../requests/requests.data");
+    let options = ReadOptions::new(1, SymbolizerConfig::new(DebugDirs::none()));
+    let recording = Recording::open(&path).unwrap();
+    let (name, which) = ("call".to_owned(), WhichRequests::Rank(1));
+    let requests = Some(ChosenRequests { name, which });
+    let interval = Interval { requests, ..Interval::default() };
+    let why = Reading::open(&recording, &options).answer(interval).unwrap();
+    brief(&profile()).with_path(&why, Some("call"))
+}
+
+#[test]
+fn the_critical_path_of_the_slowest_request_is_a_fact() {
+    let brief = with_path();
+    let mut out = Vec::new();
+    write_text(&mut out, &brief, DEFAULT_BUDGET).unwrap().unwrap();
+    let text = String::from_utf8(out).unwrap();
+    let at = text.find("critical path of ").expect("a path");
+    let path = text[at..].lines().take(3).collect::<Vec<_>>().join("\n");
+    assert_eq!(
+        path,
+        "critical path of the slowest request, call 23, in server (10150), 21.7 ms (3 of 7):\n  \
+         92.32% 20.1 ms server (10150) waits: sleep in handle for 20ms\n  \
+         4.84% 1.1 ms holder (10149) waits: sleep in hold for 1ms while server (10150) waits: lock in handle for futex \
+         lock in server"
+    );
+    assert!(text.contains("whit why -i perf.data --request call\n"), "{text}");
+    for budget in MIN_BUDGET..DEFAULT_BUDGET {
+        let mut out = Vec::new();
+        write_text(&mut out, &brief, budget).unwrap().unwrap();
+        assert!(out.len() <= budget, "{budget}");
     }
 }

@@ -10,6 +10,10 @@ use whit_types::OutsideText;
 
 /// Characters of names in the least form.
 const LEAST_NAME: usize = 24;
+/// Columns of the summary in the terse form.
+const TERSE_SUMMARY: usize = 120;
+/// Bytes of the least form that are not the summary's.
+const BESIDES_SUMMARY: usize = 100;
 
 /// The last line of a text that leaves facts out.
 fn left_off_line(left_off: u64) -> String {
@@ -27,42 +31,45 @@ pub(super) fn of(brief: &Brief) -> String {
 
 /// The text without the recording's place, command and machine.
 pub(super) fn terse(brief: &Brief) -> String {
-    let mut all = Vec::new();
-    let mut line = |text: String| all.push(text + "\n");
-    samples(brief, &mut line);
-    losses(brief, &mut line);
-    functions(brief, &mut line);
-    if let Some(waits) = &brief.waits {
-        self::waits(waits, &mut line);
-    }
+    let mut all = terse_lines(brief, TERSE_SUMMARY);
     let mut places = 0;
     place(brief, &mut |_| places += 1);
     all.push(left_off_line(brief.left_off + places));
     all.concat()
 }
 
+fn terse_lines(brief: &Brief, columns: usize) -> Vec<String> {
+    let mut all = Vec::new();
+    let mut line = |text: String| all.push(text + "\n");
+    summary(&brief.headline.line(columns), &mut line);
+    hangs(brief, &mut line);
+    samples(brief, &mut line);
+    losses(brief, &mut line);
+    functions_and_waits(brief, &mut line, &mut |_, _| ());
+    all
+}
+
 /// Whole lines as far as they fit, and the number of those that do not. Fits each budget of [`super::MIN_BUDGET`] bytes.
 pub(super) fn least(brief: &Brief, budget: usize) -> String {
-    let least = brief.at_level(0);
-    let event = least.event.as_ref();
-    let mut all = vec![match event {
-        Some(event) => {
-            format!("samples: {} of {}\n", event.samples, cut(&event.name, LEAST_NAME))
-        }
-        None => "samples: none\n".to_owned(),
-    }];
-    all.extend(lines(&least));
-    let all_facts = least.left_off + all.len() as u64;
+    let least = brief.terse(1);
+    let mut all = terse_lines(&least, (budget - BESIDES_SUMMARY).min(TERSE_SUMMARY));
+    let samples = all.iter_mut().find(|line| line.starts_with("samples: "));
+    if let (Some(line), Some(event)) = (samples, &least.event) {
+        // The whole line may be too long for the budget.
+        *line = format!("samples: {} of {}\n", event.samples, cut(&event.name, LEAST_NAME));
+    }
+    let mut places = 0;
+    place(brief, &mut |_| places += 1);
+    let all_facts = least.left_off + places + all.len() as u64;
     // The number of digits only shrinks with the number of facts.
     let room = budget - "budget too small; ".len() - left_off_line(all_facts).len();
     let mut text = String::new();
     let mut shown = 0;
     for line in all {
-        if text.len() + line.len() > room {
-            break;
+        if text.len() + line.len() <= room {
+            text += &line;
+            shown += 1;
         }
-        text += &line;
-        shown += 1;
     }
     text + "budget too small; " + &left_off_line(all_facts - shown)
 }
@@ -79,15 +86,44 @@ fn escaped(name: &str) -> String {
 fn lines(brief: &Brief) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = |text: String| lines.push(text + "\n");
+    summary(&brief.summary, &mut line);
+    hangs(brief, &mut line);
     head(brief, &mut line);
-    functions(brief, &mut line);
-    path(brief, &mut line);
-    if let Some(waits) = &brief.waits {
-        self::waits(waits, &mut line);
-    }
+    functions_and_waits(brief, &mut line, &mut path);
     tasks(brief, &mut line);
+    critical_path(brief, &mut line);
     rest(brief, &mut line);
     lines
+}
+
+fn summary(text: &str, line: &mut impl FnMut(String)) {
+    if !text.is_empty() {
+        line(format!("in short: {text}"));
+    }
+}
+
+/// Threads that wait all the time, and the holders of the locks.
+fn hangs(brief: &Brief, line: &mut impl FnMut(String)) {
+    let held = brief.waits.iter().flat_map(|waits| &waits.held.first);
+    held.for_each(|held| line(escaped(held)));
+}
+
+/// Functions, and after them the hottest path; waits come first where threads mostly wait.
+fn functions_and_waits<L: FnMut(String)>(
+    brief: &Brief,
+    line: &mut L,
+    path: &mut dyn FnMut(&Brief, &mut L),
+) {
+    let waits_first = brief.waits.as_ref().filter(|waits| waits.come_first());
+    let waits_last = brief.waits.as_ref().filter(|waits| !waits.come_first());
+    if let Some(waits) = waits_first {
+        self::waits(waits, line);
+    }
+    functions(brief, line);
+    path(brief, line);
+    if let Some(waits) = waits_last {
+        self::waits(waits, line);
+    }
 }
 
 fn head(brief: &Brief, line: &mut impl FnMut(String)) {
@@ -202,6 +238,20 @@ fn path(brief: &Brief, line: &mut impl FnMut(String)) {
     }
 }
 
+fn critical_path(brief: &Brief, line: &mut impl FnMut(String)) {
+    let Some(path) = brief.critical_path.as_ref().filter(|path| !path.pieces.first.is_empty())
+    else {
+        return;
+    };
+    let (shown, count) = (path.pieces.first.len(), path.pieces.count);
+    let length = duration(path.duration_ns);
+    line(format!("critical path of {}, {length} ({shown} of {count}):", escaped(&path.of)));
+    for piece in &path.pieces.first {
+        let length = duration(piece.duration_ns);
+        line(format!("  {:.2}% {length} {}", piece.percent, escaped(&piece.what)));
+    }
+}
+
 fn tasks(brief: &Brief, line: &mut impl FnMut(String)) {
     if !brief.processes.first.is_empty() {
         line(format!("processes ({} of {}):", brief.processes.first.len(), brief.processes.count));
@@ -230,9 +280,6 @@ fn tasks(brief: &Brief, line: &mut impl FnMut(String)) {
 }
 
 fn waits(waits: &WaitFacts, line: &mut impl FnMut(String)) {
-    for held in &waits.held.first {
-        line(escaped(held));
-    }
     line(format!(
         "threads were on CPUs for {} in {} of recorded switches",
         duration(waits.cpu_ns),
@@ -300,11 +347,12 @@ fn long_wait(wait: &LongWait) -> String {
         marks += if is_so { mark } else { "" };
     }
     format!(
-        "{} {} {} {}{marks}{}{}",
+        "{} {} {} {}{}{marks}{}{}",
         wait.handle,
         duration(wait.duration_ns),
         thread(&wait.thread),
         wait.class,
+        wait.object.as_ref().map_or_else(String::new, |it| format!(" for {}", escaped(it))),
         stack(&wait.stack),
         wait.woken_by.as_ref().map(woken_by).unwrap_or_default()
     )

@@ -2,6 +2,7 @@
 
 use super::parts::{Function, List};
 use super::{MAX_LIST, MAX_NAME, MAX_SENTENCE, name_of, shortened};
+use crate::held_up::HeldUp;
 use crate::locks::{TopLock, TopLocks, top_locks};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -22,9 +23,12 @@ pub(super) struct WaitFacts {
     /// How long switches were recorded.
     pub(super) recorded_ns: u64,
     pub(super) cpu_ns: u64,
+    /// Sum of the waits that held work up: without those for work or for a time, and without the recorder's.
+    pub(super) held_up_ns: u64,
     /// Sums over waits with a certain end.
     pub(super) classes: List<ClassSum>,
-    /// The longest waits: those that began and ended in the recording come first.
+    /// The longest waits: those that began and ended in the recording come first, and of equally long ones those that
+    /// held work up.
     pub(super) longest: List<LongWait>,
     /// Locks with the longest sums of waits.
     pub(super) locks: List<LockSum>,
@@ -61,6 +65,8 @@ pub(super) struct LongWait {
     pub(super) start_ns: u64,
     pub(super) duration_ns: u64,
     pub(super) class: &'static str,
+    /// The object of the wait; `null` where that is not known.
+    pub(super) object: Option<String>,
     /// The innermost functions of the program, or else of the kernel; from callee to caller.
     pub(super) stack: Vec<Function>,
     /// The recording ended before the wait.
@@ -99,6 +105,11 @@ pub(super) struct LockSum {
 }
 
 impl WaitFacts {
+    /// True where threads mostly wait, so that waits tell more than samples of CPU time.
+    pub(super) fn come_first(&self) -> bool {
+        !self.held.first.is_empty() || self.held_up_ns > self.cpu_ns
+    }
+
     /// Shortens all lists; gives the number of entries that it takes away.
     pub(super) fn shorten(&mut self, level: usize) -> u64 {
         self.classes.shorten(level)
@@ -115,16 +126,24 @@ pub(super) fn facts(profile: &Profile, switches: &Switches) -> WaitFacts {
     let classes = NodeClasses::of(profile, nodes);
     let mut total = SwitchSums::default();
     switches.rows.iter().for_each(|row| total.add(&row.sums));
+    let held_up = HeldUp::new(profile, switches);
+    let held_up_ns = switches.rows.iter().filter_map(|row| held_up.waits(row));
+    let held_up_ns = held_up_ns.fold(0u64, |sum, waits| sum.saturating_add(waits.ns));
     let mut worst: Vec<&Wait> = switches.worst.iter().collect();
     worst.sort_by_key(|wait| {
         let has_ends = !wait.is_open && !wait.begun_before && wait.trust != Trust::Lossy;
-        (Reverse(has_ends), Reverse(wait.duration_ns))
+        let is_held_up = held_up.has(classes.of_wait(wait), wait.thread, wait.node);
+        (Reverse(has_ends), Reverse(wait.duration_ns), Reverse(is_held_up))
     });
-    let longest = worst.iter().take(MAX_LIST).map(|wait| long_wait(profile, &classes, wait));
+    let longest = worst.iter().take(MAX_LIST).map(|wait| LongWait {
+        object: object(switches, wait),
+        ..long_wait(profile, &classes, wait)
+    });
     let TopLocks { locks, held } = top_locks(profile, switches);
     WaitFacts {
         recorded_ns: switches.recorded_ns,
         cpu_ns: total.cpu_ns,
+        held_up_ns,
         classes: List::of(class_sums(switches, &classes)),
         longest: List::of(longest.collect()),
         locks: List::of(locks.into_iter().map(|lock| lock_sum(profile, lock)).collect()),
@@ -166,13 +185,19 @@ fn long_wait(profile: &Profile, classes: &NodeClasses, wait: &Wait) -> LongWait 
         thread: thread(profile, wait.thread),
         start_ns: wait.start.0,
         duration_ns: wait.duration_ns,
-        class: classes.of_wait(wait.kind, wait.node).name(),
+        class: classes.of_wait(wait).name(),
+        object: None,
         stack: stack(profile, wait.node),
         open: wait.is_open,
         begun_before: wait.begun_before,
         lossy: wait.trust == Trust::Lossy,
         woken_by: wait.woken.map(|(_, waker)| woken_by(profile, waker)),
     }
+}
+
+fn object(switches: &Switches, wait: &Wait) -> Option<String> {
+    let object = switches.objects.get(wait.object? as usize)?;
+    object.is_known().then(|| shortened(&object.to_string(), MAX_NAME))
 }
 
 fn woken_by(profile: &Profile, waker: Waker) -> WokenBy {
@@ -184,7 +209,7 @@ fn woken_by(profile: &Profile, waker: Waker) -> WokenBy {
 }
 
 /// The functions that tell most of a stack.
-fn stack(profile: &Profile, node: NodeId) -> Vec<Function> {
+pub(super) fn stack(profile: &Profile, node: NodeId) -> Vec<Function> {
     let path = wait_path(profile, node);
     path.into_iter().take(MAX_FRAMES).map(|function| Function::of(profile, function)).collect()
 }

@@ -102,7 +102,7 @@ pub(super) fn add_intervals(pass: &mut Pass<'_>, filter: &SampleFilter, hists: &
     let loss = loss(pass.profile(), hists);
     let shares =
         parts.share_intervals((hists.total_samples - hists.unknown_samples_left_out()) as f64);
-    let children = hists.children;
+    let children = hists.children && !pass.is_by_own();
     let mut first = None;
     for ((row, sums), place) in hists.rows.iter_mut().zip(sums).zip(1..) {
         let interval = |sum: &RatioSum| ShareInterval::of(&shares, &sum.estimate(&parts), &loss);

@@ -32,6 +32,7 @@ mod latency;
 mod options;
 mod parents;
 mod pass;
+mod repeats;
 mod row_order;
 mod sort_key;
 mod tree;
@@ -62,6 +63,7 @@ pub use options::{
     HistsOptions, Pattern, SelfTime, UnknownSelfTime,
 };
 pub use parents::{DEFAULT_PARENT, hide_unresolved, ignore_callees};
+pub use repeats::Repeats;
 pub use sort_key::{SortKey, UnknownSortKey};
 
 use std::sync::Arc;

@@ -299,6 +299,11 @@ impl HistsOptions {
         if self.sort.is_empty() { SortKey::default_of(self.count) } else { &self.sort }
     }
 
+    /// True where rows are ordered by their own weight, without that of their callees.
+    pub fn is_by_own(&self) -> bool {
+        matches!(self.order.first(), Some(Field::Overhead | Field::Latency))
+    }
+
     /// True where rows stand in levels.
     pub fn is_hierarchy(&self) -> bool {
         !self.levels.is_empty()

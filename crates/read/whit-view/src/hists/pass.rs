@@ -43,6 +43,10 @@ impl<'a> Pass<'a> {
         self.options.sort_keys()
     }
 
+    pub(super) fn is_by_own(&self) -> bool {
+        self.options.is_by_own()
+    }
+
     pub(super) fn parents(&self) -> &'a Parents {
         self.parents
     }

@@ -4,8 +4,8 @@ use super::*;
 use crate::builder::{At, Builder, Who, at};
 use whit_profile::model::{CommId, NodeId, Profile, ThreadId};
 use whit_profile::switches::{
-    Durations, Futex, FutexSymbol, KernelLockWait, LockWait, LockWaits, Sources, SwitchRow,
-    SwitchSums, Switches, ThreadLife, Waker,
+    CpuParts, Durations, Futex, FutexSymbol, KernelLockWait, LockWait, LockWaits, Sources,
+    SwitchRow, SwitchSums, Switches, ThreadLife, Waker,
 };
 
 const MS: u64 = 1_000_000;
@@ -79,6 +79,7 @@ impl Made {
             thread: wait.thread,
             comm: wait.comm,
             node: wait.node,
+            object: None,
             sums: SwitchSums {
                 sync_count: wait.waits.count + wait.uncertain,
                 sync_wait_ns: wait.waits.total_ns,
@@ -91,6 +92,7 @@ impl Made {
             thread: ThreadId(thread),
             elapsed_ns: 50 * MS,
             left_out_ns: 0,
+            parts: CpuParts::default(),
         });
         let switches = Switches {
             sources: Sources { records: true, stacks: true, wakeups: true, ..Sources::default() },

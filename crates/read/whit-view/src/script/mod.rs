@@ -1,6 +1,6 @@
 //! Single samples as text, as `perf script` prints them.
 //!
-//! [`SampleText`] is the format that [`whit_profile::script::script`] asks for: [`append_sample`] adds the text of a
+//! [`SampleText`] is the format that [`whit_profile::script::Script`] asks for: [`append_sample`] adds the text of a
 //! sample to a buffer. Nothing is allocated per sample, so threads can each format a part of a recording into a buffer
 //! of their own.
 

@@ -53,6 +53,8 @@ fn append_side_band(out: &mut Vec<u8>, record: RawRecord<'_>, what: SideBand<'_>
         | SideBand::Budget(_)
         | SideBand::Clocks(_)
         | SideBand::Function(_)
+        | SideBand::CpuAccount(_)
+        | SideBand::ReadyFile(_)
         | SideBand::BpfProgram => writeln!(out),
         SideBand::Switch { out: leaves, preempt, other } => {
             let text = match (leaves, preempt) {

@@ -82,6 +82,10 @@ impl Column {
         }
     }
 
+    pub(crate) fn is_interval(self) -> bool {
+        matches!(self, Column::Rank | Column::ChildrenPlusMinus | Column::OwnPlusMinus)
+    }
+
     pub(crate) fn is_number(self) -> bool {
         !matches!(self, Column::Key(_))
     }
@@ -118,23 +122,28 @@ fn default_columns(hists: &Hists, options: &StdioOptions) -> Vec<Column> {
         list.push(Column::Rank);
     }
     let shares = hists.shares.list();
+    let (mut with_callees, mut own) = (Vec::new(), Vec::new());
     // Intervals are those of the column that orders the rows.
     for (share, place) in shares.iter().zip(0..).filter(|_| hists.children) {
-        list.push(match share {
+        with_callees.push(match share {
             WeightColumn::Latency => Column::ChildrenLatency,
             WeightColumn::Overhead => Column::Children,
         });
-        list.extend((has_intervals && place == 0).then_some(Column::ChildrenPlusMinus));
+        with_callees.extend((has_intervals && place == 0).then_some(Column::ChildrenPlusMinus));
     }
     for (share, place) in shares.iter().zip(0..) {
-        list.push(match (share, hists.children) {
+        own.push(match (share, hists.children) {
             (WeightColumn::Latency, true) => Column::OwnLatency { heading: "Self latency" },
             (WeightColumn::Latency, false) => Column::OwnLatency { heading: "Latency" },
             (WeightColumn::Overhead, true) => Column::Own { heading: "Self" },
             (WeightColumn::Overhead, false) => Column::Own { heading: "Overhead" },
         });
-        list.extend((has_intervals && place == 0).then_some(Column::OwnPlusMinus));
+        own.extend((has_intervals && place == 0).then_some(Column::OwnPlusMinus));
     }
+    // The column that orders the rows comes first.
+    let (first, second) =
+        if options.hists.is_by_own() { (own, with_callees) } else { (with_callees, own) };
+    list.extend(first.into_iter().chain(second));
     if options.hists.cpu_modes {
         list.extend([Column::Kernel, Column::User]);
     }
@@ -286,12 +295,40 @@ impl Columns {
         cell
     }
 
+    /// The text of one cell of a row that shows its callers as well, the outermost first: the name of a function comes
+    /// behind the way to it, as far as there is room.
+    pub(crate) fn cell_below(
+        &self,
+        profile: &Profile,
+        hists: &Hists,
+        (above, row): (&[&HistRow], &HistRow),
+        place: usize,
+        width: usize,
+    ) -> String {
+        let is_symbol = matches!(self.list.get(place), Some((Column::Key(SortKey::Symbol), _)));
+        let [outermost, between @ ..] = above else {
+            return self.cell(profile, hists, row, place, width);
+        };
+        let cell = self.cell(profile, hists, row, place, width);
+        if !is_symbol {
+            return cell;
+        }
+        let outermost = self.cell(profile, hists, outermost, place, usize::MAX);
+        let outermost = &outermost[level_of(&outermost)..];
+        let dots = if between.is_empty() { "" } else { "… -> " };
+        let room = width.saturating_sub(cell.chars().count());
+        let ways = [format!("{outermost} -> {dots}"), "… -> ".to_owned()];
+        let Some(way) = ways.into_iter().find(|way| way.chars().count() <= room) else {
+            return cell;
+        };
+        let (level, name) = cell.split_at(level_of(&cell));
+        format!("{level}{way}{name}")
+    }
+
     /// The share of a cell in percent, where it is one.
     pub(crate) fn share(&self, hists: &Hists, row: &HistRow, place: usize) -> Option<f64> {
         let (column, _) = *self.list.get(place)?;
-        if matches!(column, Column::Rank | Column::ChildrenPlusMinus | Column::OwnPlusMinus)
-            || !column.is_number()
-        {
+        if column.is_interval() || !column.is_number() {
             return None;
         }
         match Weight::of(column, row, None) {
@@ -388,9 +425,14 @@ impl Columns {
     }
 }
 
+/// Bytes of the level of code in front of a name.
+fn level_of(cell: &str) -> usize {
+    if cell.starts_with("[k] ") || cell.starts_with("[.] ") { 4 } else { 0 }
+}
+
 /// Shortens the name of a cell, and leaves the level of code (`[k]`) in front of it.
 pub(crate) fn shorten_cell(cell: &mut String, width: usize) {
-    let level = if cell.starts_with("[k] ") || cell.starts_with("[.] ") { 4 } else { 0 };
+    let level = level_of(cell);
     let name = shorten(&cell[level..], width.saturating_sub(level)).into_owned();
     cell.truncate(level.min(width));
     cell.push_str(&name);
@@ -405,7 +447,7 @@ pub(super) fn write_number(
     colour: Colour,
     out: &mut String,
 ) {
-    if matches!(column, Column::Rank | Column::ChildrenPlusMinus | Column::OwnPlusMinus) {
+    if column.is_interval() {
         return write_interval(column, width, row, out);
     }
     let each = if row.members.is_empty() { width } else { width.min(column.width_of_one()) };

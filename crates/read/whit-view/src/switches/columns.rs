@@ -20,6 +20,11 @@ pub(super) const BY_KIND: [Column; 3] = [
     Column { heading: "Preemption Wait Time", cell: |s| seconds(s.preempt_wait_ns) },
     Column { heading: "Longest Wait", cell: |s| seconds(s.longest_wait_ns()) },
 ];
+/// A part of the preemptions.
+const THROTTLED: [Column; 2] = [
+    Column { heading: "Throttled", cell: |s| s.throttled_count.to_string() },
+    Column { heading: "Throttled Time", cell: |s| seconds(s.throttled_wait_ns) },
+];
 const NEW: [Column; 2] = [
     Column { heading: "New Threads", cell: |s| s.new_count.to_string() },
     Column { heading: "New Thread Wait Time", cell: |s| seconds(s.new_wait_ns) },
@@ -60,6 +65,9 @@ impl Column {
     pub(super) fn shown(total: &SwitchSums) -> Vec<Column> {
         let mut columns = vec![CPU_TIME];
         columns.extend(MAIN);
+        if total.throttled_count > 0 {
+            columns.extend(THROTTLED);
+        }
         if total.new_count > 0 {
             columns.extend(NEW);
         }

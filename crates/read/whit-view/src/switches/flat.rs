@@ -3,25 +3,22 @@
 use super::SwitchViewOptions;
 use super::stacks::{ChainEntry, Stacks};
 use super::tree::weight;
-use crate::hists::{SortKey, UnknownSortKey, cgroup_part};
+use super::waits;
+use crate::hists::{SortKey, cgroup_part};
 use rustc_hash::{FxHashMap, FxHashSet};
 use whit_profile::model::{Profile, ThreadId};
-use whit_profile::switches::{NodeClasses, SwitchRow, SwitchSums, Switches, WaitClass};
+use whit_profile::switches::{
+    NodeClasses, SwitchRow, SwitchSums, Switches, WaitClass, WaitClassSet,
+};
 use whit_types::OutsideText;
 
-/// A key that does not make sense here.
+/// A word in a `--sort` list that names no key of context switches.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum UnsupportedSortKey {
-    /// No key at all.
-    #[error(transparent)]
-    Unknown(#[from] UnknownSortKey),
-    /// A key of samples.
-    #[error(
-        "context switches are not sorted by `{0}`: the keys are comm, pid, tid, tgid, dso, symbol, cgroup, container, pod, \
-         unit, wait_class"
-    )]
-    OfSamples(&'static str),
-}
+#[error(
+    "context switches are not sorted by `{0}`: the keys are comm, pid, tid, tgid, dso, symbol, cgroup, container, pod, \
+     unit, wait_class, wait_object"
+)]
+pub struct UnsupportedSortKey(String);
 
 /// A key of a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,11 +27,15 @@ pub enum FlatSortKey {
     OfSamples(SortKey),
     /// By the functions of the call stack: `wait_class`.
     WaitClass,
+    /// By the file, lock or the like that the wait is for: `wait_object`.
+    WaitObject,
 }
 
 impl FlatSortKey {
     /// Its name in `--sort`.
     pub const WAIT_CLASS: &str = "wait_class";
+    /// The same of the other key.
+    pub const WAIT_OBJECT: &str = "wait_object";
 }
 
 /// The keys of a row.
@@ -78,9 +79,14 @@ impl FlatSort {
                 keys.push(FlatSortKey::WaitClass);
                 continue;
             }
-            for key in SortKey::parse_list(name)? {
+            if name.trim() == FlatSortKey::WAIT_OBJECT {
+                keys.push(FlatSortKey::WaitObject);
+                continue;
+            }
+            let keys_of_samples = SortKey::parse_list(name);
+            for key in keys_of_samples.map_err(|unknown| UnsupportedSortKey(unknown.word))? {
                 if !FlatSort::KEYS.contains(&key) && !SortKey::OF_CGROUPS.contains(&key) {
-                    return Err(UnsupportedSortKey::OfSamples(key.name()));
+                    return Err(UnsupportedSortKey(key.name().to_owned()));
                 }
                 keys.push(FlatSortKey::OfSamples(key));
             }
@@ -96,7 +102,7 @@ impl FlatSort {
     fn of_samples(&self) -> impl Iterator<Item = SortKey> {
         self.keys.iter().filter_map(|key| match key {
             FlatSortKey::OfSamples(key) => Some(*key),
-            FlatSortKey::WaitClass => None,
+            FlatSortKey::WaitClass | FlatSortKey::WaitObject => None,
         })
     }
 
@@ -104,13 +110,18 @@ impl FlatSort {
         self.of_samples().any(|key| matches!(key, SortKey::Dso | SortKey::Symbol))
     }
 
+    /// Whether a key needs the objects of waits.
+    pub fn has_object(&self) -> bool {
+        self.keys.contains(&FlatSortKey::WaitObject)
+    }
+
     fn has_class(&self) -> bool {
         self.keys.contains(&FlatSortKey::WaitClass)
     }
 }
 
-/// The parts of a key before they have names: thread, command, class and function.
-type RowParts = (Option<ThreadId>, Option<u32>, Option<WaitClass>, ChainEntry);
+/// The parts of a key before they have names: thread, command, class, object and function.
+type RowParts = (Option<ThreadId>, Option<u32>, Option<WaitClass>, Option<u32>, ChainEntry);
 
 /// The key of a row; only the requested parts are filled in.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
@@ -127,6 +138,8 @@ pub struct FlatKey {
     pub symbol: Option<OutsideText>,
     /// The class of the waits; `None` for CPU time.
     pub wait_class: Option<WaitClass>,
+    /// The object of the waits; the class of those for a CPU.
+    pub wait_object: Option<OutsideText>,
     /// Cgroup, container, pod and unit of the thread; `None` where its path names none.
     pub cgroup: [Option<OutsideText>; SortKey::OF_CGROUPS.len()],
 }
@@ -169,7 +182,7 @@ impl FlatTable {
                 .of_samples()
                 .any(|key| matches!(key, SortKey::Pid | SortKey::Tid | SortKey::Tgid));
         let by_comm = sort.of_samples().any(|key| key == SortKey::Comm);
-        let parts = Parts::of(stacks, switches, sort.has_class());
+        let parts = Parts::of(stacks, switches, sort.has_class() || sort.has_object());
         for (row, mut frames, wait_class, sums) in parts.each(stacks, switches) {
             table.total.add(&sums);
             if !sort.has_place() {
@@ -182,9 +195,13 @@ impl FlatTable {
             for (depth, place) in frames.into_iter().enumerate() {
                 let thread = by_thread.then_some(row.thread);
                 let comm = by_comm.then_some(row.comm.0);
-                let slot = *index.entry((thread, comm, wait_class, place)).or_insert_with(|| {
+                let parts = (thread, comm, wait_class, row.object, place);
+                let slot = *index.entry(parts).or_insert_with(|| {
                     let mut key = flat_key(profile, sort, row.thread, row.comm.index(), place);
-                    key.wait_class = wait_class;
+                    key.wait_class = wait_class.filter(|_| sort.has_class());
+                    key.wait_object = wait_class
+                        .filter(|_| sort.has_object())
+                        .map(|class| object_name(switches, row, class));
                     enter_cgroups(&mut key, sort, switches, row.thread);
                     *by_key.entry(key.clone()).or_insert_with(|| {
                         let (sums, self_cpu_ns) = (SwitchSums::default(), 0);
@@ -233,6 +250,16 @@ impl Parts {
     }
 }
 
+/// The object of the waits of a row. Waits for a CPU have the name of their class.
+fn object_name(switches: &Switches, row: &SwitchRow, class: WaitClass) -> OutsideText {
+    let text = match waits::object(switches, row.object) {
+        Some(object) => object.to_string(),
+        None if WaitClassSet::CPU.has(class) => class.name().to_owned(),
+        None => "unknown (not recorded)".to_owned(),
+    };
+    text.into()
+}
+
 fn flat_key(
     profile: &Profile,
     sort: &FlatSort,
@@ -271,6 +298,9 @@ impl FlatKey {
         match key {
             FlatSortKey::OfSamples(key) => self.cell_of_samples(key),
             FlatSortKey::WaitClass => self.wait_class.map_or("on-cpu", WaitClass::name).to_owned(),
+            FlatSortKey::WaitObject => {
+                self.wait_object.as_ref().map_or_else(|| "on-cpu".to_owned(), ToString::to_string)
+            }
         }
     }
 

@@ -81,6 +81,10 @@ pub(crate) struct Sources<'a> {
     sched_switch: bool,
     stacks: bool,
     wakeups: bool,
+    /// The time of CPUs in interrupts.
+    interrupts: bool,
+    /// The time that the hypervisor stole from CPUs.
+    stolen: bool,
     /// The event whose samples are switches.
     samples: Option<&'a str>,
 }
@@ -95,6 +99,10 @@ struct Sums {
     preempt_count: u64,
     sync_wait_ns: u64,
     preempt_wait_ns: u64,
+    /// The part of `preempt_count` in which the thread's cgroup had used its quota of CPU time up.
+    throttled_count: u64,
+    /// The part of `preempt_wait_ns` in such waits.
+    throttled_wait_ns: u64,
     /// Threads that began.
     new_count: u64,
     new_wait_ns: u64,
@@ -137,7 +145,28 @@ struct Row<'a> {
     /// The thing that voluntary switches here wait for: `lock`, `disk`, `network`, `pipe`, `page-fault`, `sleep`,
     /// `poll`, `queue`, `child`, `join`, `other`, or `unknown` without a call stack.
     wait_class: &'static str,
+    /// The object of the waits; absent where it is not recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wait_object: Option<Object>,
     sums: Sums,
+}
+
+/// The object of waits.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Object {
+    /// `futex`, `file`, `pipe`, `anonymous-file`, `inet-socket`, `unix-socket`, `socket`, `files`, `time`, `child`,
+    /// `signal`, `ipc` or `unknown`.
+    kind: &'static str,
+    /// Path, addresses, symbol, or why it is unknown.
+    name: String,
+}
+
+impl Object {
+    pub(crate) fn of(switches: &Switches, number: Option<u32>) -> Option<Object> {
+        let object = waits::object(switches, number)?;
+        Some(Object { kind: object.kind(), name: object.to_string() })
+    }
 }
 
 /// A place that ended the waits of a row.
@@ -171,6 +200,8 @@ struct WorstWait<'a> {
     kind: &'static str,
     /// That of the rows, or `preempted` or `new`.
     wait_class: &'static str,
+    /// The object of the wait; `null` where it is not recorded.
+    wait_object: Option<Object>,
     /// Letters of the state, as the kernel has them.
     state: Option<String>,
     /// Indices in `functions`, innermost first.
@@ -235,6 +266,7 @@ impl<'a> Document<'a> {
                 comm: profile.comms[row.comm.index()].exact(),
                 stack: functions.stack(&frames),
                 wait_class: classes.get(row.node).name(),
+                wait_object: Object::of(switches, row.object),
                 sums: Sums::of(&row.sums),
             });
         }
@@ -251,7 +283,8 @@ impl<'a> Document<'a> {
         let wakers = wakers.collect();
         let worst = waits::worst(stacks, switches, options);
         let worst = worst.into_iter().map(|(wait, frames)| WorstWait {
-            wait_class: classes.of_wait(wait.kind, wait.node).name(),
+            wait_class: classes.of_wait(wait).name(),
+            wait_object: Object::of(switches, wait.object),
             ..WorstWait::of(stacks, wait, &frames, &mut functions)
         });
         let worst = worst.collect();
@@ -292,6 +325,8 @@ impl<'a> Sources<'a> {
             sched_switch: sources.tracepoint,
             stacks: sources.stacks,
             wakeups: sources.wakeups,
+            interrupts: sources.interrupts,
+            stolen: sources.stolen,
             samples: sources.samples.map(|event| profile.events[event.index()].name.exact()),
         }
     }
@@ -305,6 +340,8 @@ impl Sums {
             preempt_count: sums.preempt_count,
             sync_wait_ns: sums.sync_wait_ns,
             preempt_wait_ns: sums.preempt_wait_ns,
+            throttled_count: sums.throttled_count,
+            throttled_wait_ns: sums.throttled_wait_ns,
             new_count: sums.new_count,
             new_wait_ns: sums.new_wait_ns,
             longest_wait_ns: sums.longest_wait_ns(),
@@ -360,6 +397,7 @@ impl<'a> WorstWait<'a> {
                 WaitKind::New => "new",
             },
             wait_class: WaitClass::Unknown.name(),
+            wait_object: None,
             state: wait.state.map(|state| state.letters()),
             stack: functions.stack(frames),
             lossy: wait.trust == Trust::Lossy,

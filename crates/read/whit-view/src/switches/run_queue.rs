@@ -2,11 +2,14 @@
 
 use super::columns::seconds;
 use super::stacks::Stacks;
+use crate::hists::percent;
 use crate::units::counted;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
-use whit_profile::model::ThreadId;
+use whit_profile::model::{Profile, ThreadId};
 use whit_profile::switches::{Durations, RunQueueDelays, Switches};
 use whit_types::pad;
 
@@ -91,7 +94,65 @@ pub(super) fn write(
     }
     let sum = |of: fn(&Line<'_>) -> u64| lines.iter().map(of).fold(0u64, u64::saturating_add);
     let numbers = numbers(sum(|line| line.cpu_ns), sum(|line| line.switches), &all);
-    writeln!(out, "  {numbers}{:>WIDTH$}      all {} threads", "", lines.len())
+    writeln!(out, "  {numbers}{:>WIDTH$}      all {} threads", "", lines.len())?;
+    let thread = |thread: ThreadId| thread_text(stacks.profile(), thread);
+    pairs(out, "thread", &lines, &thread, (limit, quiet))?;
+    if switches.cgroups.iter().all(Option::is_none) {
+        return Ok(());
+    }
+    let cgroup = |thread: ThreadId| {
+        let info = switches.cgroups.get(thread.index()).and_then(Option::as_ref);
+        info.map_or_else(|| "[unknown cgroup]".to_owned(), |info| info.path.to_string())
+    };
+    pairs(out, "cgroup", &lines, &cgroup, (limit, quiet))
+}
+
+/// A thread as the tables name it.
+fn thread_text(profile: &Profile, thread: ThreadId) -> String {
+    let info = &profile.threads[thread.index()];
+    format!("{}:{}", info.tid.0, profile.comms[info.comm.index()])
+}
+
+/// Writes who waited behind whom. Times of all lines add up to the total delay.
+fn pairs(
+    out: &mut impl Write,
+    unit: &str,
+    lines: &[Line<'_>],
+    name: &dyn Fn(ThreadId) -> String,
+    (limit, quiet): (usize, bool),
+) -> io::Result<()> {
+    let mut sums: BTreeMap<(String, Option<String>), u64> = BTreeMap::new();
+    for Line { of_thread, .. } in lines {
+        let waits = name(of_thread.thread);
+        let known = of_thread.behind.iter().map(|(thread, ns)| (Some(name(*thread)), *ns));
+        for (runs, ns) in known.chain([(None, of_thread.unattributed_ns())]) {
+            let sum = sums.entry((waits.clone(), runs)).or_default();
+            *sum = sum.saturating_add(ns);
+        }
+    }
+    let mut sums: Vec<_> = sums.into_iter().filter(|(_, ns)| *ns > 0).collect();
+    sums.sort_by_key(|(_, ns)| Reverse(*ns));
+    let total = sums.iter().fold(0u64, |sum, (_, ns)| sum.saturating_add(*ns));
+    if !quiet {
+        writeln!(
+            out,
+            "\n# Behind whom: the {unit} that ran on the CPU on which the waiting {unit} ran next\n#"
+        )?;
+        writeln!(out, "# {:>WIDTH$}  {:>8}  Waiting {unit}, running {unit}", "Delay", "Share")?;
+        writeln!(out, "# {}  {}  {}\n#", ".".repeat(WIDTH), ".".repeat(8), ".".repeat(30))?;
+    }
+    for ((waits, runs), ns) in sums.iter().take(limit) {
+        let runs = runs.as_deref().unwrap_or("[no recorded thread]");
+        let share = percent(*ns, total);
+        writeln!(out, "  {:>WIDTH$}  {share:>7.2}%  {waits} behind {runs}", seconds(*ns))?;
+    }
+    match sums.len().saturating_sub(limit) {
+        0 => Ok(()),
+        more => {
+            let blank = pad::blanks(WIDTH + 14);
+            writeln!(out, "{blank}[{}: --limit]", counted(more as u64, "more pair"))
+        }
+    }
 }
 
 fn numbers(cpu_ns: u64, switches: u64, delays: &Durations) -> String {
@@ -118,6 +179,19 @@ pub(super) struct Delays {
     max_ns: u64,
     /// When the longest began.
     max_from_ns: u64,
+    /// Threads that ran meanwhile on the CPU on which the thread ran next, the longest first.
+    behind: Vec<Behind>,
+    /// The part of `total_ns` in which no recorded thread ran there.
+    unattributed_ns: u64,
+}
+
+/// A thread that ran while another one waited for its CPU.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Behind {
+    /// Index in `threads`.
+    thread: u32,
+    ns: u64,
 }
 
 impl Delays {
@@ -134,6 +208,12 @@ impl Delays {
             p99_ns,
             max_ns: delays.max_ns,
             max_from_ns: of_thread.longest_from.0,
+            behind: of_thread
+                .behind
+                .iter()
+                .map(|(thread, ns)| Behind { thread: thread.0, ns: *ns })
+                .collect(),
+            unattributed_ns: of_thread.unattributed_ns(),
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Views of switches made by hand.
 
+use whit_perfdata::wait_object::WaitObject;
 use whit_profile::model::{EventId, NodeId, Profile, ThreadId};
 use whit_profile::switches::{
-    Durations, Inconsistencies, LossWindow, RunQueueDelays, Sources, SwitchRow, SwitchSums,
-    Switches, TaskState, Trust, Wait, WaitClass, WaitKind, Waker, WakerRow,
+    Durations, Inconsistencies, LossWindow, NamedObject, RunQueueDelays, Sources, SwitchRow,
+    SwitchSums, Switches, TaskState, Trust, Wait, WaitClass, WaitKind, Waker, WakerRow,
 };
 use whit_types::{CpuId, Tid, TimestampNs};
 
@@ -38,7 +39,7 @@ pub(crate) fn recorded() -> (Profile, Switches) {
     let profile = builder.profile;
     let row = |index: usize, sums| {
         let row = profile.rows[index];
-        SwitchRow { thread: row.thread, comm: row.comm, node: row.node, sums }
+        SwitchRow { thread: row.thread, comm: row.comm, node: row.node, object: None, sums }
     };
     let rows = vec![
         row(
@@ -72,6 +73,7 @@ pub(crate) fn recorded() -> (Profile, Switches) {
             thread: ThreadId(1),
             comm: profile.rows[2].comm,
             node: NodeId::NONE,
+            object: None,
             sums: SwitchSums { cpu_ns: MS, lossy_cpu_ns: MS, ..SwitchSums::default() },
         },
     ];
@@ -86,6 +88,7 @@ pub(crate) fn recorded() -> (Profile, Switches) {
         kind: WaitKind::Sync,
         state: Some(TaskState(1)),
         node: profile.rows[0].node,
+        object: Some(0),
         woken: Some((TimestampNs(2_019_000_001), by)),
         trust: Trust::Whole,
         is_open: false,
@@ -95,6 +98,7 @@ pub(crate) fn recorded() -> (Profile, Switches) {
         kind: WaitKind::Preempt,
         state: None,
         node: profile.rows[1].node,
+        object: None,
         woken: None,
         trust: Trust::Lossy,
         is_open: true,
@@ -107,9 +111,12 @@ pub(crate) fn recorded() -> (Profile, Switches) {
             tracepoint: true,
             stacks: true,
             wakeups: true,
+            interrupts: true,
+            stolen: true,
             samples: Some(EventId(0)),
         },
         rows,
+        objects: vec![NamedObject::Described(WaitObject::Pipe { inode: 9 })],
         wakers: vec![WakerRow { row: 0, waker: by, count: 4, blocked_ns: 28 * MS }],
         worst: vec![open, worst],
         inconsistencies: Inconsistencies { missing_ins: 1, ..Inconsistencies::default() },
@@ -235,12 +242,38 @@ fn the_class_of_waits_is_a_key_among_others() {
 }
 
 #[test]
+fn the_object_of_waits_is_a_key_that_adds_up() {
+    let (profile, mut switches) = recorded();
+    let options = SwitchViewOptions::default();
+    let whole: u64 = switches.rows.iter().map(|row| row.sums.wait_ns()).sum();
+    switches.rows[0].object = Some(0);
+    let stacks = Stacks::new(&profile, &options.filters, true);
+    let sort = FlatSort::parse("wait_object").unwrap();
+    let table = FlatTable::new(stacks, &switches, &options, &sort);
+    let rows: Vec<_> = table
+        .rows
+        .iter()
+        .map(|row| (row.key.cell(FlatSortKey::WaitObject), row.sums.wait_ns(), row.sums.cpu_ns))
+        .collect();
+    let of_row = switches.rows[0].sums.sync_wait_ns;
+    let pipe = ("pipe:[9]".to_owned(), of_row, 0);
+    assert!(of_row > 0 && rows.contains(&pipe), "{rows:?}");
+    assert!(rows.iter().any(|row| row.0 == "on-cpu" && row.1 == 0 && row.2 > 0), "{rows:?}");
+    assert_eq!(rows.iter().map(|row| row.1).sum::<u64>(), whole, "{rows:?}");
+}
+
+#[test]
 fn delays_beyond_the_limit_are_counted_and_in_the_sum() {
     let (profile, mut switches) = recorded();
     let of = |thread: u32, ns: u64| {
         let mut delays = Durations::default();
         [ns, 2 * ns].into_iter().for_each(|ns| delays.add(ns));
-        RunQueueDelays { thread: ThreadId(thread), delays, longest_from: TimestampNs(7) }
+        RunQueueDelays {
+            thread: ThreadId(thread),
+            delays,
+            longest_from: TimestampNs(7),
+            behind: vec![(ThreadId(1 - thread), ns)],
+        }
     };
     switches.run_queue = vec![of(0, MS), of(1, 5 * MS)];
     let text = |limit| {
@@ -249,7 +282,12 @@ fn delays_beyond_the_limit_are_counted_and_in_the_sum() {
         write_text(&mut out, &profile, &switches, &[View::RunQueue], &options).unwrap();
         String::from_utf8(out).unwrap()
     };
-    let (one, two) = (text(1), text(2));
+    let (one_text, two_text) = (text(1), text(2));
+    let tables = |text: &str| {
+        let (delays, pairs) = text.split_once("# Behind whom").expect("two tables");
+        (delays.to_owned(), pairs.to_owned())
+    };
+    let ((one, first_pair), (two, _)) = (tables(&one_text), tables(&two_text));
     let all =
         |text: &str| text.lines().find(|line| line.ends_with("all 2 threads")).map(str::to_owned);
     assert!(
@@ -260,6 +298,18 @@ fn delays_beyond_the_limit_are_counted_and_in_the_sum() {
     // The thread with the longest delay stays.
     assert!(one.contains("8:app") && !one.contains("7:app"), "{one}");
     assert!(one.contains("[1 more thread: --limit]") && !two.contains("--limit"), "{one}");
+    // The threads waited 15 and 3 ms, 5 and 1 ms of it behind each other.
+    assert!(first_pair.contains("8:app behind [no recorded thread]"), "{first_pair}");
+    assert!(first_pair.contains("[3 more pairs: --limit]"), "{first_pair}");
+    let pairs = tables(&text(9)).1;
+    for line in [
+        "0.010000 s    55.56%  8:app behind [no recorded thread]",
+        "0.005000 s    27.78%  8:app behind 7:app",
+        "0.002000 s    11.11%  7:app behind [no recorded thread]",
+        "0.001000 s     5.56%  7:app behind 8:app",
+    ] {
+        assert!(pairs.contains(line), "{line}: {pairs}");
+    }
 }
 
 #[test]
@@ -267,7 +317,8 @@ fn keys_of_samples_are_refused() {
     assert!(FlatSort::parse("comm,tid,symbol").is_ok());
     let error = FlatSort::parse("comm,cpu").unwrap_err();
     assert!(error.to_string().contains("`cpu`"), "{error}");
-    assert!(FlatSort::parse("nothing").is_err());
+    let unknown = FlatSort::parse("wait_objct").unwrap_err().to_string();
+    assert!(unknown.contains("`wait_objct`") && unknown.contains("wait_object"), "{unknown}");
     assert!(error.to_string().contains("wait_class"), "{error}");
 }
 
@@ -298,7 +349,7 @@ fn waits_alone_are_shown_at_the_function_in_which_they_leave_user_mode() {
     let tree = StackTree::of_waits(Stacks::new(&profile, &filters, true), &switches);
     let name = |node: &u32| tree.nodes[*node as usize].place.name(&profile).to_string();
     let roots: Vec<_> = tree.roots.iter().map(name).collect();
-    assert_eq!(roots, ["main", "lock (inlined)"], "no CPU time, no scheduler");
+    assert_eq!(roots, ["lock (inlined)", "main"], "no CPU time, no scheduler");
     assert_eq!(tree.total.wait_ns(), 34 * MS);
 }
 

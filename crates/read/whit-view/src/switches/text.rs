@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use whit_types::pad;
+use whit_types::{OutsideText, pad};
 
 use super::columns::{BY_KIND, Column, MAIN, seconds};
 use super::flat::{FlatSort, FlatSortKey, FlatTable};
@@ -307,6 +307,9 @@ impl Text<'_> {
             reason(wait.kind, wait.state, class),
             thread_name(profile, wait.thread, wait.comm),
         )?;
+        if let Some(object) = waits::object(self.switches, wait.object) {
+            writeln!(out, "{:17}for {}", "", OutsideText::from(object.to_string()))?;
+        }
         for place in frames {
             writeln!(out, "{:17}{}", "", place.name(profile))?;
         }
@@ -376,5 +379,6 @@ fn heading(key: FlatSortKey) -> &'static str {
         FlatSortKey::OfSamples(SortKey::Symbol) => "Function",
         FlatSortKey::OfSamples(key) => key.heading(),
         FlatSortKey::WaitClass => "Wait Class",
+        FlatSortKey::WaitObject => "Wait Object",
     }
 }

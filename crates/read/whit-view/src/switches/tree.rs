@@ -1,6 +1,7 @@
 //! The call tree of switches and CPU time, from either end.
 
 use super::stacks::{ChainEntry, Stacks};
+use crate::held_up::HeldUp;
 use crate::hists::ChainOrder;
 use rustc_hash::FxHashMap;
 use whit_profile::model::Profile;
@@ -37,14 +38,28 @@ impl StackTree {
     }
 
     /// The waits alone, by the function in which each leaves user mode: all waits have the kernel's scheduler above it.
-    /// Waits of the kernel itself keep their whole stacks.
+    /// Waits of the kernel itself keep their whole stacks. The first functions are those in which waits held work up for
+    /// the longest time; idle loops, threads of the kernel and the recorder follow.
     pub fn of_waits(stacks: Stacks<'_>, switches: &Switches) -> StackTree {
         let profile = stacks.profile();
         let trim = |sums: &SwitchSums, frames: Vec<ChainEntry>| {
             let first = frames.iter().position(|place| !place.is_of_kernel(profile));
             has_waits(sums).then(|| frames[first.unwrap_or(0)..].to_vec())
         };
-        StackTree::made(stacks, switches, ChainOrder::Callee, weight, &trim)
+        let mut tree = StackTree::made(stacks, switches, ChainOrder::Callee, weight, &trim);
+        let held_up = HeldUp::new(profile, switches);
+        let mut sums: FxHashMap<ChainEntry, u64> = FxHashMap::default();
+        for (_, row, frames) in stacks.rows(switches) {
+            let Some(waits) = held_up.waits(row) else { continue };
+            if let Some(root) = trim(&row.sums, frames).and_then(|frames| frames.first().copied()) {
+                let sum = sums.entry(root).or_default();
+                *sum = sum.saturating_add(waits.ns);
+            }
+        }
+        let StackTree { nodes, roots, .. } = &mut tree;
+        let held_ns = |root: &u32| sums.get(&nodes[*root as usize].place).copied().unwrap_or(0);
+        roots.sort_by_key(|root| std::cmp::Reverse(held_ns(root)));
+        tree
     }
 
     /// The same with the heaviest nodes first by another weight.

@@ -4,7 +4,7 @@ use super::SwitchViewOptions;
 use super::stacks::{ChainEntry, Stacks};
 use std::collections::BTreeMap;
 use whit_profile::model::{CommId, Profile, ThreadId};
-use whit_profile::switches::{Switches, TaskState, Wait, WaitClass, WaitKind};
+use whit_profile::switches::{NamedObject, Switches, TaskState, Wait, WaitClass, WaitKind};
 
 /// Waits that the filters let pass, with their stacks, the longest first.
 pub(super) fn worst<'a>(
@@ -23,6 +23,7 @@ pub(super) fn reason(kind: WaitKind, state: Option<TaskState>, class: WaitClass)
     let word = match kind {
         WaitKind::Sync if class != WaitClass::Unknown => class.name(),
         WaitKind::Sync => "sync",
+        WaitKind::Preempt if state.is_some_and(TaskState::is_throttled) => "throttled",
         WaitKind::Preempt => "preemption",
         WaitKind::New => "new",
     };
@@ -30,6 +31,11 @@ pub(super) fn reason(kind: WaitKind, state: Option<TaskState>, class: WaitClass)
         Some(state) => format!("{word} ({})", state.letters()),
         None => word.to_owned(),
     }
+}
+
+/// The object of a wait; `None` where the recording does not have it.
+pub(crate) fn object(switches: &Switches, number: Option<u32>) -> Option<&NamedObject> {
+    switches.objects.get(number? as usize)
 }
 
 /// Wake-ups that share both threads' stacks and the waker's command.

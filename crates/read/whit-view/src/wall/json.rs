@@ -12,7 +12,9 @@ use crate::switches::{Function, Functions, Misfits, Sources, Stacks, SwitchViewO
 use crate::warning::warning_text;
 use rustc_hash::FxHashMap;
 use whit_profile::model::Profile;
-use whit_profile::switches::{NodeClasses, SwitchRow, Switches, WaitClass, WakerRow};
+use whit_profile::switches::{
+    CpuParts, CpuWall, NodeClasses, SwitchRow, Switches, WaitClass, WakerRow,
+};
 use whit_profile::wall::WallSums;
 
 /// Version of the form; see [`write_json`].
@@ -51,6 +53,8 @@ struct Document<'a> {
     threads: Vec<Thread<'a>>,
     /// Other threads.
     left_out_threads: usize,
+    /// The time of each CPU; empty unless the switches of all threads were recorded, and with a range of time.
+    cpus: Vec<Cpu>,
     rows: Vec<Row<'a>>,
     wakers: Vec<Waker<'a>>,
     functions: Vec<Function>,
@@ -67,9 +71,18 @@ struct ThreadSums {
     /// The recorded time in which the thread existed.
     elapsed_ns: u64,
     cpu_ns: u64,
+    /// The part of `cpu_ns` in handlers of interrupts; absent where it was not recorded, or options leave out some CPU
+    /// time of the thread.
+    irq_ns: Option<u64>,
+    /// The same in softirqs, without interrupts within these.
+    softirq_ns: Option<u64>,
+    /// The part of `cpu_ns` that the hypervisor stole.
+    stolen_ns: Option<u64>,
     /// After voluntary switches, until the wake-up where that was recorded.
     waiting_ns: u64,
     preempted_ns: u64,
+    /// The part of `preempted_ns` that began as the cgroup had used its quota of CPU time up.
+    throttled_ns: u64,
     /// From a wake-up, or from the beginning of the thread, until it ran.
     run_queue_ns: u64,
     /// Runs and waits touched by a loss: a part of the unknown time.
@@ -92,6 +105,28 @@ struct Thread<'a> {
     sums: ThreadSums,
 }
 
+/// The recorded time of one CPU, whatever the options choose. The times add up to `elapsed_ns` plus `excess_ns`.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Cpu {
+    cpu: u32,
+    elapsed_ns: u64,
+    /// Threads were executed.
+    threads_ns: u64,
+    /// In handlers of interrupts; absent where it was not recorded.
+    irq_ns: Option<u64>,
+    /// In softirqs, without interrupts within these.
+    softirq_ns: Option<u64>,
+    /// Stolen by the hypervisor.
+    stolen_ns: Option<u64>,
+    /// No recorded thread was there.
+    idle_ns: u64,
+    /// A loss may hide threads.
+    unknown_ns: u64,
+    /// Zero, unless the recording contradicts itself.
+    excess_ns: u64,
+}
+
 /// Time of one thread at one call stack.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -104,6 +139,8 @@ struct Row<'a> {
     cpu_ns: u64,
     waiting_ns: u64,
     preempted_ns: u64,
+    /// The part of `preempted_ns` that began as the cgroup had used its quota of CPU time up.
+    throttled_ns: u64,
     run_queue_ns: u64,
     lossy_ns: u64,
     /// Voluntary switches.
@@ -154,15 +191,21 @@ impl<'a> Document<'a> {
             Some(Waker::of(profile, waker, row, stack))
         });
         let wakers = wakers.collect();
+        let parts = RecordedParts::of(switches);
         Document {
             format: "whit-wall",
             version: VERSION,
             sources: Sources::of(profile, switches),
             span_ns: switches.span.map(|(first, last)| [first.0, last.0]),
             recorded_ns: switches.recorded_ns,
-            total: ThreadSums::of(&table.sums()),
-            threads: table.threads.iter().map(|thread| Thread::of(profile, thread)).collect(),
+            total: ThreadSums::of(&table.sums(), parts),
+            threads: table
+                .threads
+                .iter()
+                .map(|thread| Thread::of(profile, thread, parts))
+                .collect(),
             left_out_threads: table.left_out_threads,
+            cpus: switches.cpus.iter().map(|cpu| Cpu::of(cpu, parts)).collect(),
             rows,
             wakers,
             functions: functions.list,
@@ -173,14 +216,59 @@ impl<'a> Document<'a> {
     }
 }
 
+/// The parts of CPU time that a recording has.
+#[derive(Clone, Copy)]
+struct RecordedParts {
+    interrupts: bool,
+    stolen: bool,
+}
+
+impl RecordedParts {
+    fn of(switches: &Switches) -> RecordedParts {
+        let sources = switches.sources;
+        RecordedParts { interrupts: sources.interrupts, stolen: sources.stolen }
+    }
+
+    /// In interrupts, in softirqs, and stolen.
+    fn times(self, parts: &CpuParts) -> [Option<u64>; 3] {
+        let &CpuParts { irq_ns, softirq_ns, stolen_ns } = parts;
+        let of_interrupts = |ns| self.interrupts.then_some(ns);
+        [of_interrupts(irq_ns), of_interrupts(softirq_ns), self.stolen.then_some(stolen_ns)]
+    }
+}
+
+impl Cpu {
+    fn of(cpu: &CpuWall, recorded: RecordedParts) -> Cpu {
+        let [irq_ns, softirq_ns, stolen_ns] = recorded.times(&cpu.parts);
+        Cpu {
+            cpu: cpu.cpu.0,
+            elapsed_ns: cpu.elapsed_ns,
+            threads_ns: cpu.threads_ns,
+            irq_ns,
+            softirq_ns,
+            stolen_ns,
+            idle_ns: cpu.idle_ns,
+            unknown_ns: cpu.unknown_ns,
+            excess_ns: cpu.excess_ns,
+        }
+    }
+}
+
 impl ThreadSums {
-    fn of(times: &WallTimes) -> ThreadSums {
-        let WallSums { cpu_ns, waiting_ns, preempted_ns, run_queue_ns, lossy_ns } = times.sums;
+    fn of(times: &WallTimes, recorded: RecordedParts) -> ThreadSums {
+        let parts = times.cpu_parts.map(|parts| recorded.times(&parts));
+        let [irq_ns, softirq_ns, stolen_ns] = parts.unwrap_or_default();
+        let WallSums { cpu_ns, waiting_ns, preempted_ns, throttled_ns, run_queue_ns, lossy_ns } =
+            times.sums;
         ThreadSums {
             elapsed_ns: times.elapsed_ns,
             cpu_ns,
+            irq_ns,
+            softirq_ns,
+            stolen_ns,
             waiting_ns,
             preempted_ns,
+            throttled_ns,
             run_queue_ns,
             lossy_ns,
             uncovered_ns: times.uncovered_ns,
@@ -191,20 +279,20 @@ impl ThreadSums {
 }
 
 impl<'a> Thread<'a> {
-    fn of(profile: &'a Profile, thread: &ThreadWall) -> Thread<'a> {
+    fn of(profile: &'a Profile, thread: &ThreadWall, recorded: RecordedParts) -> Thread<'a> {
         let info = &profile.threads[thread.thread.index()];
         Thread {
             pid: info.pid.0,
             tid: info.tid.0,
             comm: profile.comms[info.comm.index()].exact(),
-            sums: ThreadSums::of(&thread.times),
+            sums: ThreadSums::of(&thread.times, recorded),
         }
     }
 }
 
 impl<'a> Row<'a> {
     fn of(profile: &'a Profile, row: &SwitchRow, thread: usize, stack: Vec<usize>) -> Row<'a> {
-        let WallSums { cpu_ns, waiting_ns, preempted_ns, run_queue_ns, lossy_ns } =
+        let WallSums { cpu_ns, waiting_ns, preempted_ns, throttled_ns, run_queue_ns, lossy_ns } =
             WallSums::of(&row.sums);
         Row {
             thread,
@@ -213,6 +301,7 @@ impl<'a> Row<'a> {
             cpu_ns,
             waiting_ns,
             preempted_ns,
+            throttled_ns,
             run_queue_ns,
             lossy_ns,
             sync_count: row.sums.sync_count,

@@ -3,7 +3,7 @@
 use crate::switches::Stacks;
 use std::cmp::Reverse;
 use whit_profile::model::ThreadId;
-use whit_profile::switches::{SwitchSums, Switches};
+use whit_profile::switches::{CpuParts, SwitchSums, Switches};
 use whit_profile::wall::WallSums;
 
 /// The wall time of one thread.
@@ -26,6 +26,9 @@ pub struct WallTimes {
     pub left_out_ns: u64,
     /// No run and no wait covers this time.
     pub uncovered_ns: u64,
+    /// The parts of the CPU time in which its CPUs did not execute it; absent where filters leave some CPU time out, since
+    /// interrupts have no stack of the thread.
+    pub cpu_parts: Option<CpuParts>,
     /// The parts exceed the elapsed time by this much, which no recording can truly say.
     pub excess_ns: u64,
 }
@@ -65,6 +68,7 @@ impl WallTable {
         let of_life = switches.lives.iter().map(|life| {
             let covered_ns = WallSums::of(&all[life.thread.index()]).total_ns();
             let sums = WallSums::of(&shown[life.thread.index()]);
+            let has_all = sums.cpu_ns == all[life.thread.index()].cpu_ns;
             let by_stack = covered_ns.saturating_sub(sums.total_ns());
             let covered_ns = covered_ns.saturating_add(life.left_out_ns);
             let times = WallTimes {
@@ -72,6 +76,7 @@ impl WallTable {
                 sums,
                 left_out_ns: life.left_out_ns.saturating_add(by_stack),
                 uncovered_ns: life.elapsed_ns.saturating_sub(covered_ns),
+                cpu_parts: has_all.then_some(life.parts),
                 excess_ns: covered_ns.saturating_sub(life.elapsed_ns),
             };
             ThreadWall { thread: life.thread, times }
@@ -86,6 +91,13 @@ impl WallTable {
         WallTable { threads, left_out_threads: left_out.len(), total }
     }
 
+    fn cpu_parts(&self) -> Option<CpuParts> {
+        self.threads.iter().try_fold(CpuParts::default(), |mut sum, thread| {
+            sum.add(&thread.times.cpu_parts?);
+            Some(sum)
+        })
+    }
+
     /// Sums of all threads in the table.
     pub(super) fn sums(&self) -> WallTimes {
         let sum = |part: fn(&WallTimes) -> u64| {
@@ -98,11 +110,13 @@ impl WallTable {
                 cpu_ns: sum(|times| times.sums.cpu_ns),
                 waiting_ns: sum(|times| times.sums.waiting_ns),
                 preempted_ns: sum(|times| times.sums.preempted_ns),
+                throttled_ns: sum(|times| times.sums.throttled_ns),
                 run_queue_ns: sum(|times| times.sums.run_queue_ns),
                 lossy_ns: sum(|times| times.sums.lossy_ns),
             },
             left_out_ns: sum(|times| times.left_out_ns),
             uncovered_ns: sum(|times| times.uncovered_ns),
+            cpu_parts: self.cpu_parts(),
             excess_ns: sum(|times| times.excess_ns),
         }
     }

@@ -1,6 +1,6 @@
 //! The path as folded stacks, for flame graphs by critical time.
 
-use super::{activity_text, threads_name};
+use super::{activity_text, place_text, threads_name};
 use crate::folded::bounded;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -23,15 +23,11 @@ pub fn write_stacks(out: &mut impl Write, stacks: &Stacks) -> io::Result<()> {
 }
 
 fn frame_text(frame: &StackFrame) -> String {
-    let place = |place: &Option<_>| match place {
-        Some(place) => format!(" in {place}"),
-        None => String::new(),
-    };
     let text = match frame {
         StackFrame::Threads(pid, name) => threads_name(*pid, name.as_ref()),
-        StackFrame::HandOver(class, at) => format!("[waits: {}{}]", class.name(), place(at)),
+        StackFrame::HandOver(class, at) => format!("[waits: {}{}]", class.name(), place_text(at)),
         StackFrame::Activity(activity, at) => {
-            format!("[{}]", activity_text(*activity, at.as_deref()))
+            format!("[{}]", activity_text(*activity, at))
         }
         StackFrame::Function(name, None) => name.to_string(),
         StackFrame::Function(_, Some(binary)) => {

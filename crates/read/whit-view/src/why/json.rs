@@ -6,10 +6,10 @@ use crate::warning::warning_text;
 use serde::Serialize;
 use std::io::{self, Write};
 use whit_profile::switches::WaitClass;
-use whit_why::{Activity, Group, Piece, Places, Why};
+use whit_why::{Activity, Explained, Group, Piece, Place, Places, Why};
 
 /// Version of the JSON form; see [`write_json`].
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Writes the path as JSON, without a line end after it.
 ///
@@ -28,17 +28,29 @@ pub(super) struct Document {
     format: &'static str,
     /// Version of this form.
     version: u32,
+    /// That of all intervals.
+    duration_ns: u64,
+    /// Time in pieces that are unknown.
+    unknown_ns: u64,
+    /// The pieces of all intervals added up, the longest first. Their lengths add up to `duration_ns`.
+    groups: Vec<JsonGroup>,
+    /// One, or those of several requests, the longest first.
+    intervals: Vec<JsonInterval>,
+    warnings: Vec<String>,
+}
+
+/// An interval with its path.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct JsonInterval {
     thread: Thread,
     from_ns: u64,
     to_ns: u64,
     duration_ns: u64,
-    /// Time in pieces that are unknown.
-    unknown_ns: u64,
-    /// The pieces added up, the longest first. Their lengths add up to `duration_ns`.
-    groups: Vec<JsonGroup>,
+    /// That of a request, as text.
+    key: Option<String>,
     /// The path in order of time, without a gap.
     pieces: Vec<JsonPiece>,
-    warnings: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -64,6 +76,8 @@ struct JsonWait {
     class: &'static str,
     /// The function in which it waits.
     place: Option<String>,
+    /// The file, socket, lock or the like that is waited for.
+    object: Option<String>,
 }
 
 /// A thread that ran while another one waited for its CPU.
@@ -71,6 +85,17 @@ struct JsonWait {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Behind {
     thread: Thread,
+    duration_ns: u64,
+}
+
+/// A request (`whit record --request`).
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct JsonRequest {
+    name: String,
+    /// As text.
+    key: Option<String>,
+    /// Time that the pieces of the group were in it.
     duration_ns: u64,
 }
 
@@ -88,11 +113,12 @@ struct JsonGroup {
     duration_ns: u64,
     pieces: u64,
     longest_ns: u64,
+    /// -1 with several intervals, for threads of any process.
     pid: i32,
     /// Last command name of the threads.
     name: Option<String>,
     tids: Vec<i32>,
-    /// `running`, `preempted`, `run-queue`, `waiting`, `still-waiting`, `unknown`.
+    /// `running`, `preempted`, `throttled`, `run-queue`, `waiting`, `still-waiting`, `unknown`.
     activity: &'static str,
     /// Class of a wait.
     class: Option<&'static str>,
@@ -100,12 +126,16 @@ struct JsonGroup {
     reason: Option<&'static str>,
     /// The function in which the threads wait.
     place: Option<String>,
+    /// The file, socket, lock or the like that is waited for.
+    object: Option<String>,
     /// The wait that the group explains; `null` for the thread of the interval.
     explains: Option<JsonWait>,
     /// Threads that ended the waits, where the path does not lead to them.
     wakers: Vec<Thread>,
     /// Threads that ran on the CPU for which the threads waited, the longest first.
     behind: Vec<Behind>,
+    /// Requests that the threads were in, the longest first.
+    requests: Vec<JsonRequest>,
     /// Functions of time on a CPU, the heaviest first.
     functions: Vec<Function>,
     /// Weight of all samples on the pieces.
@@ -122,19 +152,21 @@ struct JsonPiece {
     class: Option<&'static str>,
     reason: Option<&'static str>,
     place: Option<String>,
+    /// The file, socket, lock or the like that is waited for.
+    object: Option<String>,
     explains: Option<JsonWait>,
     /// The thread that ended the wait, where the path does not lead to it.
     waker_tid: Option<i32>,
 }
 
-fn class(activity: Activity) -> Option<&'static str> {
+pub(crate) fn class(activity: Activity) -> Option<&'static str> {
     match activity {
         Activity::Waiting(class) | Activity::StillWaiting(class) => Some(WaitClass::name(class)),
         _ => None,
     }
 }
 
-fn reason(activity: Activity) -> Option<&'static str> {
+pub(crate) fn reason(activity: Activity) -> Option<&'static str> {
     match activity {
         Activity::Unknown(unknown) => Some(unknown_text(unknown)),
         _ => None,
@@ -162,19 +194,30 @@ fn group(why: &Why, group: &Group) -> JsonGroup {
         activity: activity_name(key.activity),
         class: class(key.activity),
         reason: reason(key.activity),
-        place: text(key.place.as_ref()),
+        place: text(key.place.function.as_ref()),
+        object: text(key.place.object.as_ref()),
         explains: key.explains.as_ref().map(|wait| JsonWait {
             pid: wait.threads.0.0,
             tids: group.explained.iter().map(|it| why.thread_name(*it).tid.0).collect(),
             name: text(wait.threads.1.as_ref()),
             class: wait.class.name(),
-            place: text(wait.place.as_ref()),
+            place: text(wait.place.function.as_ref()),
+            object: text(wait.place.object.as_ref()),
         }),
         wakers: group.wakers.iter().map(|number| thread(why, *number)).collect(),
         behind: group
             .behind
             .iter()
             .map(|(number, ns)| Behind { thread: thread(why, *number), duration_ns: *ns })
+            .collect(),
+        requests: group
+            .requests
+            .iter()
+            .map(|(name, key, ns)| JsonRequest {
+                name: name.to_string(),
+                key: key.as_ref().map(ToString::to_string),
+                duration_ns: *ns,
+            })
             .collect(),
         functions: group
             .functions
@@ -185,7 +228,19 @@ fn group(why: &Why, group: &Group) -> JsonGroup {
     }
 }
 
-fn piece(why: &Why, places: &mut Places, piece: &Piece) -> JsonPiece {
+fn interval(why: &Why, places: &mut Places, of: &Explained) -> JsonInterval {
+    JsonInterval {
+        thread: thread(why, of.thread),
+        from_ns: of.from.0,
+        to_ns: of.to.0,
+        duration_ns: of.duration_ns(),
+        key: of.key.as_ref().map(ToString::to_string),
+        pieces: of.path.pieces.iter().map(|it| piece(why, places, (of, it))).collect(),
+    }
+}
+
+fn piece(why: &Why, places: &mut Places, (of, piece): (&Explained, &Piece)) -> JsonPiece {
+    let Place { function, object } = places.of(&why.source, piece.site);
     JsonPiece {
         from_ns: piece.from.0,
         duration_ns: piece.duration_ns(),
@@ -193,15 +248,18 @@ fn piece(why: &Why, places: &mut Places, piece: &Piece) -> JsonPiece {
         activity: activity_name(piece.activity),
         class: class(piece.activity),
         reason: reason(piece.activity),
-        place: text(places.of(&why.source, piece.callsite)),
-        explains: why.path.hand_over_of(piece).map(|wait| {
+        place: text(function),
+        object: text(object),
+        explains: of.path.hand_over_of(piece).map(|wait| {
             let of = why.thread_name(wait.thread);
+            let Place { function, object } = places.of(&why.source, wait.site);
             JsonWait {
                 pid: of.pid.0,
                 tids: vec![of.tid.0],
                 name: text(of.name),
                 class: wait.class.name(),
-                place: text(places.of(&why.source, wait.callsite)),
+                place: text(function),
+                object: text(object),
             }
         }),
         waker_tid: piece.waker.map(|waker| why.thread_name(waker).tid.0),
@@ -215,13 +273,10 @@ impl Document {
         Document {
             format: "whit-why",
             version: VERSION,
-            thread: thread(why, why.thread),
-            from_ns: why.from.0,
-            to_ns: why.to.0,
             duration_ns: why.duration_ns(),
             unknown_ns: why.groups.iter().filter(is_unknown).map(|group| group.duration_ns).sum(),
             groups: why.groups.iter().map(|it| group(why, it)).collect(),
-            pieces: why.path.pieces.iter().map(|it| piece(why, &mut places, it)).collect(),
+            intervals: why.intervals.iter().map(|it| interval(why, &mut places, it)).collect(),
             warnings: why.warnings().iter().map(|it| warning_text(it).into_exact()).collect(),
         }
     }

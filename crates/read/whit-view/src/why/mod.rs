@@ -8,19 +8,22 @@ mod text;
 
 pub use folded::write_stacks;
 pub use json::{VERSION, write_json};
+pub(crate) use json::{class, reason};
 pub use text::{DEFAULT_LIMIT, TextOptions, write_text};
+pub(crate) use text::{explained, what};
 
 use std::sync::Arc;
 use whit_profile::tables::WaitKind;
 use whit_types::{OutsideText, Pid};
-use whit_why::{Activity, Unknown};
+use whit_why::{Activity, Place, Unknown};
 
 /// The word for an activity in JSON.
-fn activity_name(activity: Activity) -> &'static str {
+pub(crate) fn activity_name(activity: Activity) -> &'static str {
     match activity {
         Activity::Running => "running",
         Activity::RunQueue(WaitKind::Preempt) => "preempted",
         Activity::RunQueue(_) => "run-queue",
+        Activity::Throttled => "throttled",
         Activity::Waiting(_) => "waiting",
         Activity::StillWaiting(_) => "still-waiting",
         Activity::Unknown(_) => "unknown",
@@ -40,12 +43,21 @@ fn unknown_text(unknown: Unknown) -> &'static str {
     }
 }
 
+/// The function and the object of a wait, behind its class.
+fn place_text(place: &Place) -> String {
+    let part = |word: &str, name: &Option<Arc<str>>| {
+        name.as_ref().map_or_else(String::new, |it| format!(" {word} {}", OutsideText::from(&**it)))
+    };
+    part("in", &place.function) + &part("for", &place.object)
+}
+
 /// The activity of a piece, group or stack in words.
-fn activity_text(activity: Activity, place: Option<&str>) -> String {
-    let place = place.map_or_else(String::new, |it| format!(" in {}", OutsideText::from(it)));
+pub(crate) fn activity_text(activity: Activity, place: &Place) -> String {
+    let place = place_text(place);
     match activity {
         Activity::Running => "on CPU".to_owned(),
         Activity::RunQueue(WaitKind::Preempt) => "preempted: waits for a CPU".to_owned(),
+        Activity::Throttled => "throttled: waits for the next quota of its cgroup".to_owned(),
         Activity::RunQueue(WaitKind::New) => "new: waits for its first CPU".to_owned(),
         Activity::RunQueue(WaitKind::Sync) => "woken: waits for a CPU".to_owned(),
         Activity::Waiting(class) => format!("waits: {}{place}", class.name()),
@@ -59,13 +71,15 @@ fn activity_text(activity: Activity, place: Option<&str>) -> String {
 /// Name and process of threads, as one word.
 fn threads_name(pid: Pid, name: Option<&Arc<str>>) -> String {
     match name {
+        Some(name) if pid.0 < 0 => name.to_string(),
+        None if pid.0 < 0 => "?".to_owned(),
         Some(name) => format!("{name} ({})", pid.0),
         None => format!("({})", pid.0),
     }
 }
 
 /// Name and number of a process or thread.
-fn thread_text(name: Option<&Arc<str>>, number: i32) -> String {
+pub(crate) fn thread_text(name: Option<&Arc<str>>, number: i32) -> String {
     match name {
         Some(name) => format!("{} ({number})", OutsideText::from(&**name)),
         None => format!("({number})"),
@@ -79,7 +93,8 @@ fn threads_text((pid, name): &(Pid, Option<Arc<str>>), tids: &[i32]) -> String {
         _ => {
             let name =
                 name.as_ref().map_or_else(String::new, |it| OutsideText::from(&**it).to_string());
-            format!("{name} ({} threads of {})", tids.len(), pid.0)
+            let of = if pid.0 < 0 { String::new() } else { format!(" of {}", pid.0) };
+            format!("{name} ({} threads{of})", tids.len())
         }
     }
 }

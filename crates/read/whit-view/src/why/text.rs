@@ -1,12 +1,12 @@
 //! The text of a path.
 
-use super::{activity_text, thread_text, threads_text};
+use super::{activity_text, place_text, thread_text, threads_text};
 use crate::hists::percent;
 use crate::units::{counted, duration};
 use crate::warning::warning_text;
 use std::io::{self, Write};
 use whit_types::{OutsideText, TimestampNs, pad};
-use whit_why::{Activity, Group, Piece, Places, Why};
+use whit_why::{Activity, Explained, Group, Piece, Places, Why};
 
 /// Groups that text shows without `--limit`.
 pub const DEFAULT_LIMIT: usize = 20;
@@ -27,6 +27,9 @@ pub struct TextOptions {
     /// Only the table.
     pub is_quiet: bool,
 }
+
+/// Requests that a group shows.
+const REQUESTS: usize = 2;
 
 /// Columns of numbers, and the indent of the second line of a group.
 const HEAD: &str = "#   Share        Time    Pieces     Longest  What";
@@ -50,18 +53,31 @@ fn head(out: &mut impl Write, why: &Why) -> io::Result<()> {
     for warning in why.warnings() {
         writeln!(out, "# Warning: {}", warning_text(&warning))?;
     }
-    let thread = why.thread_name(why.thread);
+    match &why.intervals[..] {
+        [Explained { thread, from, to, .. }] => {
+            let thread = why.thread_name(*thread);
+            writeln!(
+                out,
+                "# Interval: {} of thread {}, from {} s to {} s",
+                duration(why.duration_ns()),
+                thread_text(thread.name.as_ref(), thread.tid.0),
+                from.in_seconds(),
+                to.in_seconds(),
+            )?;
+        }
+        several => writeln!(
+            out,
+            "# {} of {} to {}, {} together",
+            counted(several.len() as u64, "request"),
+            several.last().map_or_else(String::new, |it| duration(it.duration_ns())),
+            several.first().map_or_else(String::new, |it| duration(it.duration_ns())),
+            duration(why.duration_ns()),
+        )?,
+    }
+    let of = if why.intervals.len() == 1 { "it" } else { "them" };
     writeln!(
         out,
-        "# Interval: {} of thread {}, from {} s to {} s",
-        duration(why.duration_ns()),
-        thread_text(thread.name.as_ref(), thread.tid.0),
-        why.from.in_seconds(),
-        why.to.in_seconds(),
-    )?;
-    writeln!(
-        out,
-        "# Each moment of it is in one row: a wait is in the rows of the thread that ended it"
+        "# Each moment of {of} is in one row: a wait is in the rows of the thread that ended it"
     )?;
     let unknown_ns: u64 = why
         .groups
@@ -91,8 +107,40 @@ fn functions(group: &Group) -> String {
     format!(": {}", texts.join(", "))
 }
 
+/// The requests that took most of the time.
+fn requests(group: &Group) -> String {
+    let shown = group.requests.iter().take(REQUESTS).map(|(name, key, ns)| {
+        let key = key.as_ref().map_or_else(String::new, |key| format!(" {key}"));
+        let share = percent(*ns, group.duration_ns);
+        format!("{}{key} {share:.0}%", OutsideText::from(&**name))
+    });
+    let mut text = shown.collect::<Vec<_>>().join(", ");
+    if let Some(rest @ 1..) = group.requests.len().checked_sub(REQUESTS) {
+        text.push_str(&format!(", {rest} more"));
+    }
+    text
+}
+
 fn tids(why: &Why, threads: impl Iterator<Item = u32>) -> Vec<i32> {
     threads.map(|thread| why.thread_name(thread).tid.0).collect()
+}
+
+/// Threads of a group, and their activity.
+pub(crate) fn what(why: &Why, group: &Group) -> String {
+    let numbers = tids(why, group.threads.iter().copied());
+    let threads = threads_text(&group.key.threads, &numbers);
+    let activity = activity_text(group.key.activity, &group.key.place);
+    format!("{threads} {activity}{}", functions(group))
+}
+
+/// The wait that a group explains.
+pub(crate) fn explained(why: &Why, group: &Group) -> Option<String> {
+    let explains = group.key.explains.as_ref()?;
+    let numbers = tids(why, group.explained.iter().copied());
+    let waits = if numbers.len() == 1 { "waits" } else { "wait" };
+    let threads = threads_text(&explains.threads, &numbers);
+    let (class, place) = (explains.class.name(), place_text(&explains.place));
+    Some(format!("while {threads} {waits}: {class}{place}"))
 }
 
 fn groups(out: &mut impl Write, why: &Why, options: &TextOptions) -> io::Result<()> {
@@ -100,32 +148,17 @@ fn groups(out: &mut impl Write, why: &Why, options: &TextOptions) -> io::Result<
     let limit = options.limit.unwrap_or(usize::MAX);
     for group in why.groups.iter().take(limit) {
         let key = &group.key;
-        let numbers = tids(why, group.threads.iter().copied());
         writeln!(
             out,
-            "  {:>6.2}%  {}  {:>8}  {}  {} {}{}",
+            "  {:>6.2}%  {}  {:>8}  {}  {}",
             percent(group.duration_ns, why.duration_ns()),
             pad::right(duration(group.duration_ns), 10),
             group.pieces,
             pad::right(duration(group.longest_ns), 10),
-            threads_text(&key.threads, &numbers),
-            activity_text(key.activity, key.place.as_deref()),
-            functions(group),
+            what(why, group),
         )?;
-        if let Some(explains) = &key.explains {
-            let numbers = tids(why, group.explained.iter().copied());
-            let waits = if numbers.len() == 1 { "waits" } else { "wait" };
-            let place = explains
-                .place
-                .as_ref()
-                .map_or_else(String::new, |it| format!(" in {}", OutsideText::from(&**it)));
-            writeln!(
-                out,
-                "{}while {} {waits}: {}{place}",
-                pad::blanks(INDENT),
-                threads_text(&explains.threads, &numbers),
-                explains.class.name(),
-            )?;
+        if let Some(explained) = explained(why, group) {
+            writeln!(out, "{}{explained}", pad::blanks(INDENT))?;
         }
         if !group.behind.is_empty() {
             let shown: Vec<_> = group.behind.iter().take(BEHIND).collect();
@@ -138,6 +171,11 @@ fn groups(out: &mut impl Write, why: &Why, options: &TextOptions) -> io::Result<
                 })
                 .collect();
             writeln!(out, "{}behind {}", pad::blanks(INDENT), texts.join(", "))?;
+        }
+        // The rows of the requests themselves need not say so.
+        let is_own = why.are_requests && key.explains.is_none();
+        if !group.requests.is_empty() && !is_own {
+            writeln!(out, "{}in {}", pad::blanks(INDENT), requests(group))?;
         }
         if !group.wakers.is_empty() {
             let wakers: Vec<_> = group.wakers.iter().map(|waker| why.thread_name(*waker)).collect();
@@ -160,20 +198,27 @@ fn groups(out: &mut impl Write, why: &Why, options: &TextOptions) -> io::Result<
 
 fn pieces(out: &mut impl Write, why: &Why) -> io::Result<()> {
     let mut places = Places::default();
-    writeln!(out, "#        From        Time  What")?;
-    for piece in &why.path.pieces {
-        let Piece { from, thread, activity, callsite, .. } = *piece;
-        let place = places.of(&why.source, callsite);
-        let of = why.thread_name(thread);
-        let since = TimestampNs(from.since(why.from));
-        writeln!(
-            out,
-            "  {}  {}  {} {}",
-            pad::right(since.in_seconds(), 12),
-            pad::right(duration(piece.duration_ns()), 10),
-            thread_text(of.name.as_ref(), of.tid.0),
-            activity_text(activity, place.as_deref()),
-        )?;
+    for interval in &why.intervals {
+        if why.intervals.len() > 1 {
+            let key = interval.key.as_ref().map_or_else(String::new, |key| format!(" {key}"));
+            let from = interval.from.in_seconds();
+            writeln!(out, "# {} from {from} s{key}", duration(interval.duration_ns()))?;
+        }
+        writeln!(out, "#        From        Time  What")?;
+        for piece in &interval.path.pieces {
+            let Piece { from, thread, activity, site, .. } = *piece;
+            let place = places.of(&why.source, site);
+            let of = why.thread_name(thread);
+            let since = TimestampNs(from.since(interval.from));
+            writeln!(
+                out,
+                "  {}  {}  {} {}",
+                pad::right(since.in_seconds(), 12),
+                pad::right(duration(piece.duration_ns()), 10),
+                thread_text(of.name.as_ref(), of.tid.0),
+                activity_text(activity, &place),
+            )?;
+        }
     }
     Ok(())
 }

@@ -12,9 +12,9 @@ use whit_cli::wall::needs_switches;
 use whit_perfdata::reader::Recording;
 use whit_profile::companions::Companions;
 use whit_profile::model::Profile;
-use whit_profile::switches::{self, SwitchOptions};
+use whit_profile::switches::SamplesAndSwitches;
 use whit_profile::time_filter::TimeFilter;
-use whit_profile::{CodeFinder, LoadOptions, SinglesWanted, WantedFacets};
+use whit_profile::{CodeFinder, ReadOptions, Reading, Samples, SinglesWanted, WithCode};
 use whit_terminal::{CodeText, Function, Progress, Source, Span, Waits};
 use whit_types::OutsideText;
 use whit_view::annotate::{AnnotateOptions, Annotated, write_text};
@@ -24,8 +24,8 @@ use whit_view::stdio::{Colour, StdioOptions, write_report};
 pub(crate) struct RecordingSource<'a> {
     recordings: &'a [Recording],
     /// Those of the only recording.
-    options: Option<LoadOptions>,
-    waits: SwitchOptions,
+    options: Option<ReadOptions>,
+    samples: Samples,
     /// Changes that the options of the report make in a loaded profile.
     change: Change<'a>,
     /// The code of a range of time; made when code is first wanted.
@@ -35,14 +35,14 @@ pub(crate) struct RecordingSource<'a> {
 type Change<'a> = Box<dyn Fn(&mut Profile) + Sync + 'a>;
 
 impl<'a> RecordingSource<'a> {
-    /// `options` choose the samples; of the only recording.
+    /// `options` choose the samples, and `samples` the rows of the report; of the only recording.
     pub(crate) fn new(
         recordings: &'a [Recording],
-        options: Option<LoadOptions>,
-        waits: SwitchOptions,
+        options: Option<ReadOptions>,
+        samples: Samples,
     ) -> RecordingSource<'a> {
         let change = Box::new(|_: &mut Profile| ());
-        RecordingSource { recordings, options, waits, change, code: Mutex::default() }
+        RecordingSource { recordings, options, samples, change, code: Mutex::default() }
     }
 
     /// With changes that loaded profiles get.
@@ -50,13 +50,15 @@ impl<'a> RecordingSource<'a> {
         RecordingSource { change: Box::new(change), ..self }
     }
 
-    /// The only recording, and how to load a range of its time.
-    fn only(&self, span: Option<Span>) -> Result<(&Recording, LoadOptions)> {
+    /// The only recording, and how to read a range of its time.
+    fn only(&self, span: Option<Span>) -> Result<(&Recording, ReadOptions)> {
         match (self.recordings, &self.options) {
             ([recording], Some(options)) => {
                 let mut options = options.clone();
+                // The first view fetched all that there is; keys do not wait for servers.
+                options.names.companions = Companions::Off;
                 if let Some(span) = span {
-                    options.time = Some(TimeFilter::span(span.from, span.to));
+                    options.selection.time = Some(TimeFilter::span(span.from, span.to));
                 }
                 Ok((recording, options))
             }
@@ -69,29 +71,26 @@ impl<'a> RecordingSource<'a> {
 
     fn load_samples(&self, span: Span, progress: Progress<'_>) -> Result<Profile> {
         let (recording, options) = self.only(Some(span))?;
-        // Keys do not wait for servers.
-        let options = LoadOptions { companions: Companions::Off, ..options };
-        let mut profile = whit_profile::load(recording, &options, progress)?;
+        let reading = Reading::open(recording, &options).with_progress(progress);
+        let mut profile = reading.answer(self.samples)?;
         (self.change)(&mut profile);
         Ok(profile)
     }
 
     fn load_waits(&self, span: Option<Span>, progress: Progress<'_>) -> Result<Waits> {
         let (recording, options) = self.only(span)?;
-        let options = plain(options);
-        let (profile, switches) = switches::load(recording, &options, self.waits, progress)?;
+        let reading = Reading::open(recording, &options).with_progress(progress);
+        let (profile, switches) = reading.answer(SamplesAndSwitches::default())?;
         needs_switches(&profile, &switches)?;
         Ok(Waits { profile: Arc::new(profile), switches })
     }
 
     fn load_times(&self, progress: Progress<'_>) -> Result<Profile> {
         let (recording, options) = self.only(None)?;
-        let mut options = plain(options);
+        let singles = Some(SinglesWanted::Few);
         // Neither stacks nor names of functions are shown.
-        (options.leaves, options.names_kernel) = (true, false);
-        (options.symbols.inlines, options.symbols.lines) = (false, false);
-        options.singles = Some(SinglesWanted::Few);
-        Ok(whit_profile::load(recording, &options, progress)?)
+        let samples = Samples { leaves: true, names_kernel: false, singles, ..Samples::default() };
+        Ok(Reading::open(recording, &options).with_progress(progress).answer(samples)?)
     }
 
     fn load_code(
@@ -103,26 +102,13 @@ impl<'a> RecordingSource<'a> {
         let (recording, options) = self.only(span)?;
         let mut kept = self.code.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.as_ref().is_none_or(|(of, ..)| *of != span) {
-            let options = LoadOptions { blocks: true, ..plain(options) };
-            let (profile, finder) = whit_profile::load_code(recording, &options, progress)?;
+            let samples = Samples { leaves: true, blocks: true, ..Samples::default() };
+            let reading = Reading::open(recording, &options).with_progress(progress);
+            let (profile, finder) = reading.answer(WithCode(samples))?;
             *kept = Some((span, profile, finder));
         }
         let (_, profile, finder) = kept.as_ref().context("the code was not loaded")?;
         code_text(profile, finder, function)
-    }
-}
-
-/// Samples with their call chains, and no further parts.
-fn plain(options: LoadOptions) -> LoadOptions {
-    LoadOptions {
-        blocks: false,
-        examples: 0,
-        parallelism: None,
-        facets: WantedFacets::default(),
-        count: whit_profile::Counted::Samples,
-        // The first view fetched all that there is; keys do not wait for servers.
-        companions: Companions::Off,
-        ..options
     }
 }
 

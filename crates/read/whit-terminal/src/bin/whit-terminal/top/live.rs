@@ -17,8 +17,7 @@ use whit_live::recorder::{Ended, LiveStream, Recorder};
 use whit_perfdata::reader::Recording;
 use whit_profile::companions::Companions;
 use whit_profile::model::Profile;
-use whit_profile::switches::SwitchOptions;
-use whit_profile::{KeptSymbols, LoadOptions};
+use whit_profile::{KeptSymbols, ReadOptions, Reading, Samples};
 use whit_sys::{Signal, SignalFd, system};
 use whit_terminal::{CodeText, Feed, Function, News, Progress, Source, Span, Status, Waits};
 use whit_types::Pid;
@@ -66,24 +65,28 @@ impl Pictures {
         Ok(Recording::from_file(Path::new(NAME), file)?)
     }
 
-    fn load_options(&self, recording: &Recording) -> Result<LoadOptions> {
+    fn read_options(&self, recording: &Recording) -> Result<ReadOptions> {
         let mut options = self.symbols.options(recording)?;
         // A picture waits for no server.
-        options.companions = Companions::Off;
+        options.names.companions = Companions::Off;
         // A window is small: more threads cost more than they save.
         options.threads = 1;
-        options.machine.iter_mut().for_each(|machine| machine.is_live = true);
-        options.kept_symbols = Some(self.kept.clone());
-        options.facets = SortKey::wanted_facets(self.hists.sort_keys(), TIME_QUANTUM_NS);
-        options.blocks = self.hists.intervals;
-        options.without_pids = self.without.clone();
+        options.names.machine.iter_mut().for_each(|machine| machine.is_live = true);
+        options.names.kept_symbols = Some(self.kept.clone());
+        options.selection.without_pids = self.without.clone();
         Ok(options)
+    }
+
+    /// The rows of the report.
+    fn samples(&self) -> Samples {
+        let facets = SortKey::wanted_facets(self.hists.sort_keys(), TIME_QUANTUM_NS);
+        Samples { facets, blocks: self.hists.intervals, ..Samples::default() }
     }
 
     pub(super) fn profile(&self) -> Result<Profile> {
         let recording = self.recording()?;
-        let options = self.load_options(&recording)?;
-        Ok(whit_profile::load(&recording, &options, &|_, _| ())?)
+        let options = self.read_options(&recording)?;
+        Ok(Reading::open(&recording, &options).answer(self.samples())?)
     }
 
     /// Lets everything go that belongs to processes which are gone.
@@ -105,9 +108,9 @@ impl Pictures {
         ask: impl FnOnce(&RecordingSource<'_>) -> Result<T, String>,
     ) -> Result<T, String> {
         let recording = self.recording().map_err(|error| output::describe(&error))?;
-        let options = self.load_options(&recording).map_err(|error| output::describe(&error))?;
+        let options = self.read_options(&recording).map_err(|error| output::describe(&error))?;
         let recordings = [recording];
-        ask(&RecordingSource::new(&recordings, Some(options), SwitchOptions::default()))
+        ask(&RecordingSource::new(&recordings, Some(options), self.samples()))
     }
 }
 
@@ -134,7 +137,7 @@ impl Source for Pictures {
     }
 
     fn save(&self, path: &Path, profile: &Profile, options: &StdioOptions) -> Result<(), String> {
-        RecordingSource::new(&[], None, SwitchOptions::default()).save(path, profile, options)
+        RecordingSource::new(&[], None, Samples::default()).save(path, profile, options)
     }
 }
 

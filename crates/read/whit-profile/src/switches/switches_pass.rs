@@ -1,4 +1,4 @@
-//! Loading a recording together with its context switches.
+//! Samples together with context switches.
 //!
 //! Switches need each thread's records in order of time, and a thread moves from CPU to CPU. So the
 //! second pass reads as `whit script` does, in order: records come merged over all streams, threads
@@ -6,6 +6,7 @@
 //! and follows the intervals. Reading and following are serial, each on its own thread, and follow no
 //! chain: some numbers per record.
 
+use super::cpu_parts::{CpuSums, CpuWall};
 use super::cut::{Cut, recorded_in};
 use super::decode::{Decoder, Job, TreeStacks};
 use super::finish::Trees;
@@ -21,22 +22,24 @@ use super::thread_cgroups;
 use super::wait_filter::WaitFilter;
 use crate::blocks::stream_plan::BlockTimes;
 use crate::error::LoadError;
-use crate::first_pass::prepare::prepare;
+use crate::first_pass::prepare::{Needs, Prepared, prepare};
 use crate::first_pass::ring_losses::RecordedCpus;
 use crate::in_order::ordered::OrderedSamples;
 use crate::in_order::ordered_pool::in_turn;
 use crate::loss_window::{LossWindow, RingLoss};
 use crate::model::Profile;
 use crate::naming::code::CodeFinder;
-use crate::options::LoadOptions;
-use crate::progress::Progress;
+use crate::reading::{Question, Reading, WithCode};
+use crate::samples::Samples;
 use crate::second_pass::companion_fetch;
 use crate::second_pass::singles;
+use crate::selection::Selection;
 use crate::warning::Warning;
+use rustc_hash::FxHashMap;
 use whit_perfdata::attr::AttrFlags;
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::record_type::{SWITCH, SWITCH_CPU_WIDE};
-use whit_types::TimestampNs;
+use whit_types::{CpuId, TimestampNs};
 
 /// Whether a recording may have context switches: an event records them.
 pub fn may_show(recording: &Recording) -> bool {
@@ -45,35 +48,43 @@ pub fn may_show(recording: &Recording) -> bool {
     })
 }
 
-/// Loads a recording into a profile, and its context switches.
-///
-/// # Errors
-/// The recording changed while it was read.
-pub fn load(
-    recording: &Recording,
-    options: &LoadOptions,
-    wanted: SwitchOptions,
-    report_progress: &(dyn Fn(u64, u64) + Sync),
-) -> Result<(Profile, Switches), LoadError> {
-    let loaded = load_with_code(recording, options, wanted, report_progress);
-    loaded.map(|(profile, switches, _)| (profile, switches))
+/// The samples of a recording, and its context switches.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct SamplesAndSwitches {
+    /// How samples are summed up.
+    pub samples: Samples,
+    /// How much of switches is kept.
+    pub switches: SwitchOptions,
 }
 
-/// The same, with the code that the profile's addresses lie in.
-///
-/// # Errors
-/// The recording changed while it was read.
-pub fn load_with_code(
-    recording: &Recording,
-    options: &LoadOptions,
-    wanted: SwitchOptions,
-    report_progress: &(dyn Fn(u64, u64) + Sync),
-) -> Result<(Profile, Switches, CodeFinder), LoadError> {
-    let stream_bytes: u64 = recording.streams.iter().map(|stream| stream.size_bytes()).sum();
-    let progress = Progress::new(2 * stream_bytes, report_progress);
+impl Question for SamplesAndSwitches {
+    type Answer = (Profile, Switches);
+    type Error = LoadError;
+
+    fn read(self, reading: Reading<'_>) -> Result<(Profile, Switches), LoadError> {
+        pass(reading, self).map(|(profile, switches, _)| (profile, switches))
+    }
+}
+
+impl Question for WithCode<SamplesAndSwitches> {
+    type Answer = (Profile, Switches, CodeFinder);
+    type Error = LoadError;
+
+    fn read(self, reading: Reading<'_>) -> Result<(Profile, Switches, CodeFinder), LoadError> {
+        pass(reading, self.0)
+            .map(|(profile, switches, prepared)| (profile, switches, CodeFinder::new(prepared)))
+    }
+}
+
+fn pass(
+    reading: Reading<'_>,
+    question: SamplesAndSwitches,
+) -> Result<(Profile, Switches, Prepared), LoadError> {
+    let (recording, progress) = (reading.recording, reading.progress(2));
+    let SamplesAndSwitches { samples, switches: wanted } = question;
     let takes = BlockTimes::NoteSwitches;
-    let mut prepared = prepare(recording, options, takes, &progress)?;
-    let options = &*singles::decide(options, &prepared);
+    let mut prepared = prepare(reading, Needs::in_order(samples, takes), &progress)?;
+    let samples = &singles::decide(samples, &prepared);
     let losses = Losses::new(&all_losses(recording, &mut prepared.scan.ring_losses));
     prepared.loss_windows = losses.windows_of_all_threads().to_vec();
     let roles = Roles::of(recording, &prepared.scan.samples_by_event);
@@ -85,15 +96,22 @@ pub fn load_with_code(
         loss_windows: losses.windows().to_vec(),
         ..Switches::default()
     };
+    let parts = prepared.scan.recorded_parts;
+    (switches.sources.interrupts, switches.sources.stolen) = (parts.interrupts, parts.stolen);
     let mut totals = SwitchTotals::new(
-        options,
+        reading.selection(),
         &prepared.model,
-        SwitchOptions { max_worst: wanted.max_worst.min(SwitchOptions::MAX_WORST), ..wanted },
+        SwitchOptions {
+            max_worst: wanted.max_worst.min(SwitchOptions::MAX_WORST),
+            objects: wanted.objects || !wanted.waits.objects.is_empty(),
+            ..wanted.clone()
+        },
     );
     let cpus = std::mem::replace(&mut prepared.scan.recorded_cpus, RecordedCpus::Any);
     let spans = RecordedSpans::new(recording.features.recorded_spans());
-    let mut intervals = Intervals::new(&losses, cpus, switches.sources.records, spans);
-    let mut records = OrderedSamples::new(&prepared, takes, options.threads, &progress);
+    let mut intervals = Intervals::new(&losses, cpus, switches.sources.records, spans)
+        .with_objects(&prepared.wait_objects);
+    let mut records = OrderedSamples::new(&prepared, takes, reading.threads(), &progress);
     let fill = |job: &mut Job| {
         records.next_batch(&mut job.records)?;
         Ok(!job.records.is_empty())
@@ -111,10 +129,10 @@ pub fn load_with_code(
         Ok::<_, LoadError>(())
     };
     let decoder = |number| {
-        let stacks = TreeStacks::new(number, recording, options, &prepared);
+        let stacks = TreeStacks::new(number, reading, samples, &prepared);
         Decoder::new(&prepared, &roles, stacks).keeping_stated(recording)
     };
-    let parts = in_turn(options.threads, decoder, || fill, take)?;
+    let parts = in_turn(reading.threads(), decoder, || fill, take)?;
     let disordered = records.disordered();
     // Its buffers are not needed any more.
     drop(records);
@@ -122,6 +140,10 @@ pub fn load_with_code(
     let (inconsistencies, recorded) = intervals.finish(&mut Cut::new(ranges, &mut totals));
     let recorded = recorded_in(ranges, recorded);
     let step = totals.phase_test.warning();
+    let counts = &prepared.scan.counts;
+    if ranges.is_none() && counts.of(SWITCH_CPU_WIDE) > 0 && counts.of(SWITCH) == 0 {
+        switches.cpus = cpu_walls(&totals.cpus, &recorded, &losses);
+    }
     (switches.inconsistencies, switches.span) = (inconsistencies, recorded.span());
     switches.recorded_ns = recorded.recorded_ns();
     switches.locks.kernel_recorded = roles.has_contention();
@@ -132,36 +154,53 @@ pub fn load_with_code(
     let node = |stack: StackRef| {
         nodes.get(stack.worker as usize).and_then(|of_worker| of_worker.get(stack.node as usize))
     };
-    let fetched = companion_fetch::fetch(&prepared, options, &sums, &raw.waits(&node));
+    let companions = &reading.options.names.companions;
+    let fetched = companion_fetch::fetch(&prepared, companions, &sums, &raw.waits(&node));
     let name = |builder: &mut crate::result::finish::Builder| {
         super::finish::name(raw, &node, wanted.max_spans, builder, &mut switches);
     };
     let (mut profile, ()) =
-        crate::result::finish::finish_with(recording, options, &prepared, sums, &stops, name);
+        crate::result::finish::finish_with(reading, samples, &prepared, sums, &stops, name);
     profile.warnings.extend(fetched);
     profile.is_part |= wanted.waits != WaitFilter::default();
     facts.cgroups.enter(&profile.threads, &paths, &mut switches);
     if let Some(stated) = &facts.stated {
         thread_cgroups::keep_stated(stated, &profile.threads, &mut switches);
     }
-    profile.warnings.extend(keep_cgroups(options, &mut switches));
+    profile.warnings.extend(keep_cgroups(reading.selection(), &mut switches));
     wanted.waits.leave_out_idle(&mut switches);
     wanted.waits.leave_out_classes(&profile, &mut switches);
+    profile.warnings.extend(wanted.waits.leave_out_objects(&mut switches));
     profile.warnings.extend(roles.warnings);
     profile.warnings.extend(impossible_cpu_time(recording, &switches, &recorded));
     profile.warnings.extend(step);
     if let samples @ 1.. = disordered {
         profile.warnings.push(Warning::DisorderedSamples { samples });
     }
-    Ok((profile, switches, CodeFinder::new(prepared)))
+    Ok((profile, switches, prepared))
+}
+
+/// The time of each CPU, by its number.
+fn cpu_walls(
+    cpus: &FxHashMap<CpuId, CpuSums>,
+    recorded: &RecordedTotals,
+    losses: &Losses,
+) -> Vec<CpuWall> {
+    let elapsed_ns = recorded.recorded_ns();
+    let wall = |(cpu, sums): (&CpuId, &CpuSums)| {
+        sums.wall(*cpu, elapsed_ns, losses.lost_ns(*cpu, &recorded.spans))
+    };
+    let mut walls: Vec<_> = cpus.iter().map(wall).collect();
+    walls.sort_unstable_by_key(|wall| wall.cpu);
+    walls
 }
 
 /// Leaves out threads that the filter by cgroup does not let pass. A warning where the cgroup of some is unknown.
-fn keep_cgroups(options: &LoadOptions, switches: &mut Switches) -> Option<Warning> {
-    if options.cgroups.is_empty() {
+fn keep_cgroups(selection: &Selection, switches: &mut Switches) -> Option<Warning> {
+    if selection.cgroups.is_empty() {
         return None;
     }
-    let untold = thread_cgroups::keep_named(&options.cgroups, switches);
+    let untold = thread_cgroups::keep_named(&selection.cgroups, switches);
     (untold > 0).then_some(Warning::UnknownCgroups { threads: untold })
 }
 

@@ -1,11 +1,10 @@
 //! From records in order of time to the parallelism at each sample.
 
-use super::first_seen::FirstSeen;
-use super::level::Parallelism;
-use super::occupancy::{Occupancy, Slot, Task};
-use super::set::{ParallelismInfo, ParallelismOf};
+use super::occupancy::Occupancy;
+use crate::first_pass::first_seen::{FirstSeen, Slot, Task};
 use crate::first_pass::ring_losses::RecordedCpus;
 use crate::loss_window::RingLoss;
+use crate::parallelism::{Parallelism, ParallelismInfo, ParallelismOf};
 use crate::switches::{Role, Roles, SwitchFields};
 use crate::time_filter::TimeRanges;
 use whit_perfdata::event_table::EventTable;

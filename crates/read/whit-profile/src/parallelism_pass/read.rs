@@ -1,27 +1,25 @@
-//! Loading a recording with the parallelism at each sample.
+//! The samples of a recording with the parallelism at each.
 //!
 //! One thread reads records in order of time and follows who runs; it gives each sample its parallelism. Threads
 //! then make the call chains of batches of them and add them up, in any order.
 
 use super::follower::{Follower, Known, Source};
-use super::level::Parallelism;
-use super::set::ParallelismOf;
 use crate::blocks::stream_plan::BlockTimes;
 use crate::call_chain::stops::StopCounts;
 use crate::error::LoadError;
-use crate::first_pass::prepare::{Prepared, prepare};
+use crate::first_pass::prepare::{Needs, Prepared, prepare};
 use crate::first_pass::ring_losses::RecordedCpus;
 use crate::in_order::ordered::{Batch, OrderedSamples, PendingSample};
 use crate::in_order::ordered_pool::{self, in_turn};
 use crate::model::Profile;
-use crate::options::LoadOptions;
-use crate::progress::Progress;
+use crate::parallelism::{Parallelism, ParallelismOf};
+use crate::reading::Reading;
 use crate::result::finish::finish;
+use crate::samples::Samples;
 use crate::second_pass::aggregate::Aggregate;
 use crate::second_pass::sample_sums::SampleSums;
 use crate::switches::{Roles, all_losses};
 use crate::warning::Warning;
-use whit_perfdata::reader::Recording;
 use whit_perfdata::record::record_type::{SAMPLE, SWITCH, SWITCH_CPU_WIDE};
 
 /// Samples, each with its parallelism.
@@ -31,15 +29,15 @@ struct Job {
     levels: Vec<Parallelism>,
 }
 
-/// Loads a recording. Without context switches in it, the profile says nothing of parallelism.
-pub(crate) fn load(
-    recording: &Recording,
-    options: &LoadOptions,
+/// Reads the samples. Without context switches in it, the profile says nothing of parallelism.
+pub(crate) fn read(
+    reading: Reading<'_>,
+    question: Samples,
     of: ParallelismOf,
-    progress: &Progress<'_>,
-) -> Result<Profile, LoadError> {
+) -> Result<(Profile, Prepared), LoadError> {
+    let (recording, progress) = (reading.recording, reading.progress(2));
     let takes = BlockTimes::NoteSwitches;
-    let mut prepared = prepare(recording, options, takes, progress)?;
+    let mut prepared = prepare(reading, Needs::in_order(question, takes), &progress)?;
     let roles = Roles::of(recording, &prepared.scan.samples_by_event);
     let switches = prepared.scan.counts.of(SWITCH) + prepared.scan.counts.of(SWITCH_CPU_WIDE);
     let sources = roles.sources(recording, switches);
@@ -61,7 +59,7 @@ pub(crate) fn load(
         ranges: prepared.time.clone(),
     };
     let mut follower = Follower::new(of, known);
-    let mut records = OrderedSamples::new(&prepared, takes, options.threads, progress);
+    let mut records = OrderedSamples::new(&prepared, takes, reading.threads(), &progress);
     let fill = |job: &mut Job| {
         records.next_batch(&mut job.records)?;
         let level = |pending: PendingSample<'_>| follower.take(pending.record(), pending.time);
@@ -69,17 +67,17 @@ pub(crate) fn load(
         Ok(!job.records.is_empty())
     };
     let decoder =
-        |_| Decoder { prepared: &prepared, sums: SampleSums::new(recording, options, &prepared) };
-    let parts = in_turn(options.threads, decoder, || fill, |_| Ok::<_, LoadError>(()))?;
+        |_| Decoder { prepared: &prepared, sums: SampleSums::new(reading, &question, &prepared) };
+    let parts = in_turn(reading.threads(), decoder, || fill, |_| Ok::<_, LoadError>(()))?;
     prepared.check_dumps()?;
     let disordered = records.disordered();
     let info = follower.finish();
-    let (mut sums, mut stops) = (Aggregate::for_options(options), StopCounts::default());
+    let (mut sums, mut stops) = (Aggregate::for_question(&question), StopCounts::default());
     for (part, part_stops) in parts {
         _ = sums.merge(part);
         stops.add(&part_stops);
     }
-    let mut profile = finish(recording, options, &prepared, sums, &stops);
+    let mut profile = finish(reading, &question, &prepared, sums, &stops);
     profile.parallelism = source.map(|_| info);
     if source == Some(Source::Tracepoint) {
         profile.warnings.extend(roles.warnings.iter().cloned());
@@ -87,7 +85,7 @@ pub(crate) fn load(
     if let samples @ 1.. = disordered {
         profile.warnings.push(Warning::DisorderedSamples { samples });
     }
-    Ok(profile)
+    Ok((profile, prepared))
 }
 
 /// One thread of the second pass.

@@ -1,6 +1,18 @@
-//! The profiled set, and how much of the time its parallelism is known.
+//! Parallelism: how many threads of the profiled set ran at the time of each sample.
+//!
+//! Each moment is either known or not. After a loss, the thread on a CPU is unknown until the next record of that CPU.
+//! Until then no parallelism is known at all: samples are [`Parallelism::Unknown`], and the time is summed.
 
 use std::str::FromStr;
+
+/// How many threads of the profiled set ran.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Parallelism {
+    /// So many; zero at samples of the idle task, which belongs to no set.
+    Threads(u32),
+    /// Records that would tell are missing.
+    Unknown,
+}
 
 /// Which threads count together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -1,37 +1,9 @@
 //! The thread on each CPU now, and the number of running threads.
 
-use super::level::Parallelism;
-use super::set::ParallelismOf;
+use crate::first_pass::first_seen::{Slot, Task};
+use crate::parallelism::{Parallelism, ParallelismOf};
 use rustc_hash::FxHashMap;
 use whit_types::{CpuId, Pid, Tid, TimestampNs};
-
-/// A thread.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Task {
-    /// -1 where no record told.
-    pub(crate) pid: Pid,
-    /// -1 for a thread that is no more.
-    pub(crate) tid: Tid,
-}
-
-impl Task {
-    fn is_idle(self) -> bool {
-        self.tid.0 == 0
-    }
-}
-
-/// A place for one running thread: a CPU. Where records do not name their CPU, each thread has one of its own.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Slot {
-    Cpu(CpuId),
-    Thread(Tid),
-}
-
-impl Slot {
-    pub(crate) fn of(cpu: Option<CpuId>, tid: Tid) -> Slot {
-        cpu.filter(|cpu| cpu.0 != u32::MAX).map_or(Slot::Thread(tid), Slot::Cpu)
-    }
-}
 
 /// A thread on a CPU, and its process or cgroup.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,14 +3,13 @@
 //! A thread that leaves a CPU, or is sampled on it, has been there since recording began, because no
 //! record says that it came. Before a switch-in, nobody of the recorded threads ran there.
 
-use super::occupancy::{Slot, Task};
 use rustc_hash::{FxHashMap, FxHashSet};
 use whit_perfdata::blocked;
 use whit_perfdata::event_table::EventTable;
 use whit_perfdata::feature::RecordedSpan;
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{RawRecord, SideBand, record_type};
-use whit_types::{Pid, Tid, TimestampNs};
+use whit_types::{CpuId, Pid, Tid, TimestampNs};
 
 /// CPUs and threads that are told apart; a corrupt recording may claim more.
 const MAX_SLOTS: usize = 1 << 16;
@@ -18,13 +17,41 @@ const MAX_SLOTS: usize = 1 << 16;
 /// Processes whose first cgroup is kept.
 const MAX_PROCESSES: usize = 1 << 20;
 
+/// A thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Task {
+    /// -1 where no record told.
+    pub(crate) pid: Pid,
+    /// -1 for a thread that is no more.
+    pub(crate) tid: Tid,
+}
+
+impl Task {
+    pub(crate) fn is_idle(self) -> bool {
+        self.tid.0 == 0
+    }
+}
+
+/// A place for one running thread: a CPU. Where records do not name their CPU, each thread has one of its own.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Slot {
+    Cpu(CpuId),
+    Thread(Tid),
+}
+
+impl Slot {
+    pub(crate) fn of(cpu: Option<CpuId>, tid: Tid) -> Slot {
+        cpu.filter(|cpu| cpu.0 != u32::MAX).map_or(Slot::Thread(tid), Slot::Cpu)
+    }
+}
+
 /// When switches were recorded.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Spans(Vec<RecordedSpan>);
+pub(crate) struct Spans(Vec<RecordedSpan>);
 
 impl Spans {
     /// A recorder that states none has recorded throughout.
-    pub(super) fn of(recording: &Recording) -> Spans {
+    pub(crate) fn of(recording: &Recording) -> Spans {
         let whole = || vec![RecordedSpan { from: TimestampNs(0), to: TimestampNs(u64::MAX) }];
         let mut spans = recording.features.recorded_spans().unwrap_or_else(whole);
         spans.retain(|span| span.from <= span.to);
@@ -33,12 +60,12 @@ impl Spans {
     }
 
     /// The span that a moment lies in.
-    pub(super) fn at(&self, time: TimestampNs) -> Option<usize> {
+    pub(crate) fn at(&self, time: TimestampNs) -> Option<usize> {
         let before = self.0.partition_point(|span| span.from <= time).checked_sub(1)?;
         (time <= self.0[before].to).then_some(before)
     }
 
-    pub(super) fn get(&self, index: usize) -> Option<RecordedSpan> {
+    pub(crate) fn get(&self, index: usize) -> Option<RecordedSpan> {
         self.0.get(index).copied()
     }
 }
@@ -159,29 +186,29 @@ impl FirstSeen {
     }
 
     /// The threads on CPUs at the beginning of a span. `None` where there are too many CPUs.
-    pub(super) fn of_span(&self, span: usize) -> Option<Vec<(Slot, Option<Task>)>> {
+    pub(crate) fn of_span(&self, span: usize) -> Option<Vec<(Slot, Option<Task>)>> {
         let of_span = self.by_slot.iter().filter(|((of, _), first)| *of == span && !first.is_new);
         let known = || of_span.map(|((_, slot), first)| (*slot, first.occupant)).collect();
         (!self.incomplete.contains(&span)).then(known)
     }
 
     /// The earliest record of a span.
-    pub(super) fn begin(&self, span: usize) -> Option<TimestampNs> {
+    pub(crate) fn begin(&self, span: usize) -> Option<TimestampNs> {
         let of_span = self.by_slot.iter().filter(|((of, _), _)| *of == span);
         of_span.map(|(_, first)| first.time).min()
     }
 
     /// Cgroups of processes at their first samples.
-    pub(super) fn cgroups(&self) -> impl Iterator<Item = (Pid, u64)> + '_ {
+    pub(crate) fn cgroups(&self) -> impl Iterator<Item = (Pid, u64)> + '_ {
         self.cgroups.iter().flatten().map(|(pid, (_, cgroup))| (*pid, *cgroup))
     }
 
     /// Whether any record names the idle task: whole CPUs were recorded.
-    pub(super) fn saw_idle(&self) -> bool {
+    pub(crate) fn saw_idle(&self) -> bool {
         self.saw_idle
     }
 
-    pub(super) fn spans(&self) -> &Spans {
+    pub(crate) fn spans(&self) -> &Spans {
         &self.spans
     }
 }

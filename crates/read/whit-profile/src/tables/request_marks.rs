@@ -1,0 +1,168 @@
+//! Beginnings and ends of requests, as their probes were hit.
+
+use super::sample_facts::{FactFinder, SampleWanted, WantedFacts};
+use super::{StreamEnd, TableSource};
+use crate::in_order::ordered::{Batch, OrderedSamples};
+use crate::samples::Samples;
+use crate::second_pass::sample_sums::{ParsedSample, SampleSums};
+use crate::trace_number::Number;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use whit_perfdata::attr::pmu_type;
+use whit_perfdata::feature::Feature;
+use whit_perfdata::request::{Edge, KEY, STACK_POINTER, request_of};
+use whit_perfdata::tracing_data::{FieldLocation, TracingData};
+use whit_types::{OutsideText, TimestampNs};
+
+/// A number or a text by which a request is known.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum RequestKey {
+    /// The value of a register or of memory.
+    Number(u64),
+    /// A text in memory.
+    Text(Arc<str>),
+}
+
+impl fmt::Display for RequestKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RequestKey::Number(number) => number.fmt(f),
+            RequestKey::Text(text) => OutsideText::from(&**text).fmt(f),
+        }
+    }
+}
+
+/// A hit of a probe of requests.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RequestMark {
+    /// By the clock of the recording.
+    pub time: TimestampNs,
+    /// Number of the thread.
+    pub thread: u32,
+    /// Number of the requests: that of their name in [`TableSource::request_names`].
+    pub kind: u32,
+    /// Whether the request begins or ends.
+    pub edge: Edge,
+    /// The stack pointer of user mode; `None` where the marks are not calls and returns of a function.
+    pub stack_pointer: Option<u64>,
+    /// At the beginning, where it is recorded.
+    pub key: Option<RequestKey>,
+}
+
+/// Where a text's place is in a record: its offset below, its length above (`__data_loc`).
+const PLACE_BYTES: usize = 4;
+
+enum KeyField {
+    Number(Number),
+    Text { offset: usize },
+}
+
+impl KeyField {
+    fn read(&self, raw: &[u8]) -> Option<RequestKey> {
+        match self {
+            KeyField::Number(number) => number.read(raw).map(RequestKey::Number),
+            KeyField::Text { offset } => {
+                let place = raw.get(*offset..offset.checked_add(PLACE_BYTES)?)?;
+                let place = u32::from_le_bytes(place.try_into().ok()?);
+                let start = (place & 0xffff) as usize;
+                let bytes = raw.get(start..start.checked_add((place >> 16) as usize)?)?;
+                let text = bytes.split(|byte| *byte == 0).next()?;
+                Some(RequestKey::Text(String::from_utf8_lossy(text).into()))
+            }
+        }
+    }
+}
+
+/// An event of requests.
+struct MarkEvent {
+    kind: u32,
+    edge: Edge,
+    stack_pointer: Option<Number>,
+    key: Option<KeyField>,
+}
+
+impl TableSource {
+    /// Names of the recorded requests, in the order of their numbers.
+    pub fn request_names(&self) -> Vec<Arc<str>> {
+        let mut names: Vec<Arc<str>> = Vec::new();
+        for event in &self.recording.events {
+            if let Some((name, _)) = request_of(&event.name)
+                && !names.iter().any(|known| **known == *name)
+            {
+                names.push(name.into());
+            }
+        }
+        names
+    }
+
+    /// By event; `None` for those of no request.
+    fn mark_events(&self) -> Vec<Option<MarkEvent>> {
+        let names = self.request_names();
+        let section = self.recording.features.get(Feature::TRACING_DATA).unwrap_or_default();
+        let formats = TracingData::parse(section).unwrap_or_default();
+        let mark_event = |event: &whit_perfdata::feature::EventDesc| {
+            let (name, edge) = request_of(&event.name)?;
+            let is_tracepoint = event.attr.pmu_type == pmu_type::TRACEPOINT;
+            let format = formats.event(event.attr.config).filter(|_| is_tracepoint)?;
+            let key = format.field(KEY).and_then(|field| match field.location {
+                FieldLocation::Fixed => Number::of(format, KEY).map(KeyField::Number),
+                FieldLocation::Dynamic => Some(KeyField::Text { offset: field.offset }),
+                FieldLocation::RelativeDynamic => None,
+            });
+            Some(MarkEvent {
+                kind: names.iter().position(|known| **known == *name)? as u32,
+                edge,
+                stack_pointer: Number::of(format, STACK_POINTER),
+                key,
+            })
+        };
+        self.recording.events.iter().map(mark_event).collect()
+    }
+
+    /// Hands the hits of probes of requests to `take`, in order of time.
+    ///
+    /// # Errors
+    /// The recording changed.
+    pub fn request_marks(&self, take: &mut dyn FnMut(RequestMark)) -> Result<(), StreamEnd> {
+        let events = self.mark_events();
+        if !events.iter().any(Option::is_some) {
+            return Ok(());
+        }
+        let facts = WantedFacts { thread: true, ..WantedFacts::default() };
+        let wanted = SampleWanted { facts, ..SampleWanted::default() };
+        let (reading, prepared) = (self.reading(), &self.prepared);
+        let progress = reading.progress(1);
+        let mut samples = OrderedSamples::within(prepared, None, reading.threads(), &progress);
+        let mut sums = SampleSums::new(reading, &Samples::default(), prepared);
+        let mut finder = FactFinder::new(self, &wanted);
+        let mut batch = Batch::default();
+        loop {
+            samples.next_batch(&mut batch)?;
+            if batch.is_empty() {
+                break;
+            }
+            for pending in batch.iter() {
+                let mut parsed = ParsedSample::empty();
+                let read = sums.parse_into(pending.record(), pending.block(), &mut parsed);
+                let event = events.get(parsed.event).and_then(Option::as_ref);
+                let (Ok(()), Some(event), Some(raw)) = (read, event, parsed.sample.raw) else {
+                    continue;
+                };
+                let thread = finder.find(&parsed, pending.time).and_then(|facts| facts.thread);
+                let Some(thread) = thread else { continue };
+                take(RequestMark {
+                    time: pending.time,
+                    thread,
+                    kind: event.kind,
+                    edge: event.edge,
+                    stack_pointer: event.stack_pointer.and_then(|number| number.read(raw)),
+                    key: event.key.as_ref().and_then(|key| key.read(raw)),
+                });
+            }
+            batch.clear();
+        }
+        self.troubles.unreadable.fetch_max(sums.unreadable(), Ordering::Relaxed);
+        Ok(())
+    }
+}

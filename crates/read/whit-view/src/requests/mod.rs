@@ -1,0 +1,56 @@
+//! Requests as text and as JSON.
+
+mod json;
+#[cfg(test)]
+mod tests;
+mod text;
+
+pub use json::{VERSION, write_json};
+pub use text::{TextOptions, write_text};
+
+use whit_why::Activity;
+use whit_why::{Parts, Requests};
+
+/// Parts of a call with one column each; waits are in one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Columns {
+    on_cpu_ns: u64,
+    run_queue_ns: u64,
+    throttled_ns: u64,
+    waiting_ns: u64,
+    unknown_ns: u64,
+}
+
+impl Columns {
+    fn of(parts: &Parts) -> Columns {
+        let sum = |test: fn(Activity) -> bool| parts.sum_ns(test);
+        Columns {
+            on_cpu_ns: sum(|it| it == Activity::Running),
+            run_queue_ns: sum(|it| matches!(it, Activity::RunQueue(_))),
+            throttled_ns: sum(|it| it == Activity::Throttled),
+            waiting_ns: sum(|it| matches!(it, Activity::Waiting(_) | Activity::StillWaiting(_))),
+            unknown_ns: sum(|it| matches!(it, Activity::Unknown(_))),
+        }
+    }
+}
+
+/// Sentences about calls that are in no number.
+fn remarks(requests: &Requests, index: usize) -> Vec<String> {
+    use crate::units::counted;
+    let of_name = &requests.names[index];
+    let mut remarks = Vec::new();
+    let mut add = |count: u64, what: &str| {
+        if count > 0 {
+            remarks.push(format!("{} {what}", counted(count, "call")));
+        }
+    };
+    add(of_name.nested, "within others of the same name are a part of those (--nested lists them)");
+    add(of_name.counts.open, "had not returned when the recording ended");
+    add(
+        of_name.counts.left,
+        "ended without a return (longjmp, an exception, the end of the thread)",
+    );
+    add(of_name.counts.without_begin, "returned whose beginning is not recorded");
+    add(of_name.counts.uncertain, "are left out: records were lost meanwhile");
+    remarks
+}

@@ -1,0 +1,24 @@
+//! Requests: the calls of a function, their durations, and the parts of their time.
+//!
+//! The recorder notes the beginning and the end of each call (`whit record --request`). [`Pairing`] makes calls of them,
+//! nested and recursive ones too. The time of a call is that of its thread: on a CPU, in the run queue, in waits. The
+//! parts of a call add up to its duration, or a part says why it is unknown ([`Part`]).
+//!
+//! A lost beginning or end makes a call open, and never long.
+
+mod calls;
+mod load;
+mod pair;
+mod parts;
+mod quantile;
+mod recorded;
+mod tail;
+
+pub(crate) use calls::{CallsOfThreads, chosen};
+pub use calls::{ChosenRequests, WhichRequests};
+pub use load::{AllRequests, Requests, RequestsOfName};
+pub use pair::{Call, Counts, Pairing};
+pub use parts::{Part, Parts};
+pub use quantile::{QUANTILES, Quantile};
+pub use recorded::{EachCall, RecordedCall, RecordedCalls};
+pub use tail::{Tail, TailPart};
