@@ -11,8 +11,9 @@ use whit_page::{HtmlOptions, write_html};
 use whit_perfdata::reader::Recording;
 use whit_profile::model::{EventId, Profile};
 use whit_profile::parallelism::ParallelismOf;
-use whit_profile::switches::{self, SwitchOptions, SwitchSums, Switches};
-use whit_profile::{LoadOptions, WantedFacets, load, script};
+use whit_profile::script::{self, Script};
+use whit_profile::switches::{SamplesAndSwitches, SwitchOptions, SwitchSums, Switches};
+use whit_profile::{ReadOptions, Reading, Samples, WantedFacets};
 use whit_symbolize::{DebugDirs, SymbolizerConfig};
 use whit_types::is_escaped;
 use whit_view::diff::{DiffOptions, DiffTextOptions, Per, Run, diff, write_json, write_text};
@@ -39,13 +40,18 @@ impl script::Format for Times {
 /// Streams that decompress to more are left to the target of the reader.
 const MAX_COMPRESSED_BYTES: usize = 4 << 10;
 
-fn options(threads: usize) -> LoadOptions {
+fn options(threads: usize) -> ReadOptions {
     // No file of this machine is looked into.
     let nowhere = Path::new("/nonexistent/whit-fuzz");
     let mut symbols =
         SymbolizerConfig::new(DebugDirs { symfs: Some(nowhere.into()), ..DebugDirs::none() });
     symbols.kernel.kallsyms = Some(nowhere.join("kallsyms"));
     symbols.perf_map_dirs.clear();
+    ReadOptions::new(threads, symbols)
+}
+
+/// Several threads tell rows apart by more.
+fn question(threads: usize) -> Samples {
     let facets = WantedFacets {
         cpu: threads > 1,
         cgroup: threads > 1,
@@ -53,7 +59,7 @@ fn options(threads: usize) -> LoadOptions {
         weight: threads > 1,
         ..WantedFacets::default()
     };
-    LoadOptions { facets, blocks: threads > 1, ..LoadOptions::new(threads, symbols) }
+    Samples { facets, blocks: threads > 1, ..Samples::default() }
 }
 
 /// Nothing in it makes a terminal do anything but begin a line.
@@ -117,9 +123,10 @@ fn show_switches(profile: &Profile, switches: &Switches) -> SwitchSums {
 fn show_latency(recording: &Recording, expected: u64) {
     for of in [ParallelismOf::All, ParallelismOf::Process, ParallelismOf::Cgroup] {
         let latencies = [1, 3].map(|threads| {
-            let mut options = options(threads);
-            (options.parallelism, options.facets.parallelism) = (Some(of), true);
-            let profile = load(recording, &options, &|_, _| {}).expect("nothing changes the file");
+            let mut question = question(threads);
+            (question.parallelism, question.facets.parallelism) = (Some(of), true);
+            let profile = Reading::open(recording, &options(threads)).answer(question);
+            let profile = profile.expect("nothing changes the file");
             assert_eq!(samples(&profile), expected);
             let hists = HistsOptions {
                 shares: WeightColumns::LatencyAndOverhead,
@@ -157,12 +164,14 @@ fuzz_target!(|data| {
         let Ok(recording) = Recording::from_file(Path::new("fuzz.data"), file) else {
             return;
         };
-        let profile = load(&recording, &options(1), &|_, _| {}).expect("nothing changes the file");
+        let unchanged = "nothing changes the file";
+        let profile = Reading::open(&recording, &options(1)).answer(question(1)).expect(unchanged);
         // A page costs as much as the rest together many times over.
         let sum = data.iter().fold(0u8, |sum, byte| sum.wrapping_add(*byte));
         show(&profile, sum.is_multiple_of(64));
         if sum.is_multiple_of(16) {
-            let parallel = load(&recording, &options(3), &|_, _| {}).expect("nothing changes it");
+            let parallel = Reading::open(&recording, &options(3)).answer(question(3));
+            let parallel = parallel.expect(unchanged);
             assert_eq!(samples(&profile), samples(&parallel));
             show_blocks(parallel);
         }
@@ -171,8 +180,10 @@ fuzz_target!(|data| {
         }
         let wanted = SwitchOptions { max_worst: 5, max_spans: 20, ..SwitchOptions::default() };
         let switches = |threads| {
-            let loaded = switches::load(&recording, &options(threads), wanted, &|_, _| {});
-            let (profile, switches) = loaded.expect("nothing changes the file");
+            let (samples_wanted, switches) = (question(threads), wanted.clone());
+            let question = SamplesAndSwitches { samples: samples_wanted, switches };
+            let answer = Reading::open(&recording, &options(threads)).answer(question);
+            let (profile, switches) = answer.expect(unchanged);
             assert!(switches.timeline.spans.len() <= 20.max(profile.threads.len()));
             (samples(&profile), show_switches(&profile, &switches))
         };
@@ -182,8 +193,8 @@ fuzz_target!(|data| {
             assert_eq!(switches(3), (with_switches, total));
         }
         let mut times = Vec::new();
-        let summary = script::script(&recording, &options(1), &|_, _| {}, &Times, &mut times);
-        let summary = summary.expect("nothing changes the file");
+        let script = Script { format: &Times, out: &mut times };
+        let summary = Reading::open(&recording, &options(1)).answer(script).expect(unchanged);
         assert_eq!(summary.samples, samples(&profile));
         let times = times.as_chunks::<8>().0.iter().map(|time| u64::from_le_bytes(*time));
         assert!(times.is_sorted(), "samples out of order");

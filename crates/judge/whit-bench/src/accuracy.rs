@@ -180,7 +180,7 @@ impl Bench for Options {
             runs: self.runs,
             recorders: recorders
                 .iter()
-                .map(|one| (one.name().to_owned(), one.version.clone()))
+                .map(|one| (one.kind.name().to_owned(), one.version.clone()))
                 .collect(),
             missing,
             shares,

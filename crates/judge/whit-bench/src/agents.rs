@@ -15,7 +15,6 @@ mod otlp;
 mod pprof;
 mod render;
 mod run;
-mod running;
 mod tool;
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use whit_types::TimestampNs;
 use crate::args::{heading, within};
 use crate::bench::{Bench, Say};
 use crate::error::{self, Error, output_of};
-use crate::peer::version;
+use crate::installed::version;
 use crate::scratch::Scratch;
 use crate::setup::Setup;
 

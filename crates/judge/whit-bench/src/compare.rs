@@ -117,7 +117,7 @@ mod tests {
     /// A peer whose program is a script that gets the usual arguments.
     fn peer(directory: &Path, kind: PeerKind, script: &str) -> Peer {
         let program = directory.join(kind.to_string());
-        whit_testing::run::write_program(&program, &format!("#!/bin/sh\n{script}\n"));
+        whit_testing::run::write_script(&program, script);
         Peer {
             kind,
             program,

@@ -6,7 +6,7 @@
 //! program that does exist show the first two again, without any model of it.
 
 pub(crate) mod proofs;
-mod real;
+pub(crate) mod real;
 mod render;
 mod synthetic;
 

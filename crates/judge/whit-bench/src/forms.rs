@@ -6,7 +6,6 @@
 
 mod build;
 mod built;
-mod http;
 mod judge;
 mod kinds;
 mod programs;
@@ -27,8 +26,9 @@ pub(crate) use kinds::{Compiler, Form};
 use crate::args::heading;
 use crate::bench::{Bench, Say};
 use crate::error::Error;
+use crate::installed::version;
 use crate::named::named;
-use crate::peer::{perf, version};
+use crate::peer::perf;
 use crate::scratch::Scratch;
 use crate::setup::Setup;
 

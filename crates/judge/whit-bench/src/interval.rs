@@ -9,7 +9,7 @@ mod tool;
 
 use std::fmt::{self, Display, Formatter};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -20,10 +20,12 @@ use tool::{Job, Run, Tool, ToolKind};
 
 use crate::args::{heading, milliseconds, rounds};
 use crate::bench::{Bench, Say};
-use crate::error::{self, Error};
+use crate::error::Error;
+use crate::installed::{apart, in_words};
 use crate::named::named;
 use crate::record::workload::Workload;
 use crate::rounds::{Row, interleave};
+use crate::running::Running;
 use crate::scratch::Scratch;
 use crate::setup::Setup;
 
@@ -105,9 +107,12 @@ impl Bench for Options {
 
     fn run(&self, say: Say<'_>) -> Result<Comparison, Error> {
         self.setup.require(&[Workload::Matrix.program()])?;
-        let (tools, absent) = Tool::detect_all(&self.setup.whit);
+        let kinds = [ToolKind::Perf, ToolKind::Whit].into_iter();
+        let (tools, absent) =
+            apart(kinds.map(|kind| Tool::detect(kind, kind.program(&self.setup.whit))));
+        let absent = in_words(&absent);
         let scratch = Scratch::new(&self.setup.directory)?;
-        let load = Load::start(&self.setup.workloads)?;
+        let load = load(&self.setup.workloads)?;
         let mut rows = Vec::new();
         for target in [Target::Process, Target::Machine] {
             for &interval_ms in &self.intervals_ms {
@@ -115,7 +120,7 @@ impl Bench for Options {
                 let mut alike: Vec<Row<Case, Run>> = tools.iter().map(case).collect();
                 let job = Job {
                     target,
-                    pid: load.0.id(),
+                    pid: load.child.id(),
                     interval_ms,
                     events: EVENTS,
                     output: &scratch.path().join("counts"),
@@ -134,26 +139,10 @@ impl Bench for Options {
     }
 }
 
-/// The program that computes until it is dropped.
-struct Load(Child);
-
-impl Load {
-    fn start(workloads: &Path) -> Result<Load, Error> {
-        let program = workloads.join(Workload::Matrix.program());
-        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-        let threads = Workload::Matrix.threads(cpus);
-        let mut command = Command::new(&program);
-        command.args(Workload::Matrix.arguments(threads, ITERATIONS));
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let child = command.spawn().map_err(error::run(program))?;
-        Ok(Load(child))
-    }
-}
-
-impl Drop for Load {
-    fn drop(&mut self) {
-        // Both fail where it has ended.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// The program that computes.
+fn load(workloads: &Path) -> Result<Running, Error> {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = Workload::Matrix.threads(cpus);
+    let mut command = Command::new(workloads.join(Workload::Matrix.program()));
+    Running::silent(command.args(Workload::Matrix.arguments(threads, ITERATIONS)))
 }

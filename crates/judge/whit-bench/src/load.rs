@@ -1,15 +1,16 @@
 //! Loads of the machine beside a measured program. Each ends when it is dropped.
 
 use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
-use std::process::{Child, Command};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use clap::ValueEnum;
 
-use crate::error::{self, Error};
+use crate::error::Error;
 use crate::named::named;
+use crate::running::Running;
 
 /// Other work of the machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -48,26 +49,15 @@ impl Load for PingPong {}
 pub(crate) const EXECS: &str = "while :; do /bin/true; done";
 
 /// Processes of the shell, one for each CPU.
-struct Shells(Vec<Child>);
+struct Shells {
+    _running: Vec<Running>,
+}
 
 impl Shells {
     fn run(line: &str) -> Result<Shells, Error> {
         let count = std::thread::available_parallelism().map_or(1, usize::from);
-        let mut shells = Shells(Vec::new());
-        for _ in 0..count {
-            let child = Command::new("sh").args(["-c", line]).spawn();
-            shells.0.push(child.map_err(error::run("sh"))?);
-        }
-        Ok(shells)
-    }
-}
-
-impl Drop for Shells {
-    fn drop(&mut self) {
-        for child in &mut self.0 {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
+        let shell = |_| Running::silent(Command::new("sh").args(["-c", line]));
+        Ok(Shells { _running: (0..count).map(shell).collect::<Result<_, _>>()? })
     }
 }
 

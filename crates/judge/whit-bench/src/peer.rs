@@ -3,11 +3,12 @@
 mod sql;
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use clap::ValueEnum;
 use serde::Serialize;
 
+use crate::installed::{Absent, version};
 use crate::named::named;
 use whit_measure::measure::command_line;
 
@@ -205,22 +206,19 @@ pub(crate) struct Peer {
     pub(crate) function: String,
 }
 
-/// A peer that is not installed here.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub(crate) struct AbsentPeer {
-    pub(crate) kind: PeerKind,
-    pub(crate) reason: String,
-}
-
 impl Peer {
     /// Looks for the program and asks for its version. `whit` is the whit to compare.
-    pub(crate) fn detect(kind: PeerKind, whit: &Path, function: &str) -> Result<Peer, AbsentPeer> {
+    pub(crate) fn detect(
+        kind: PeerKind,
+        whit: &Path,
+        function: &str,
+    ) -> Result<Peer, Absent<PeerKind>> {
         let program = kind.program(whit);
         let version = match kind.line().starts_with("python") {
             true => sql::duckdb_version(&program),
             false => version(&program),
         };
-        let version = version.map_err(|reason| AbsentPeer { kind, reason })?;
+        let version = version.map_err(|reason| Absent { kind, reason })?;
         let function = function.to_owned();
         let name = program.file_name().map_or(program.clone(), PathBuf::from);
         let command = command_line(&name, &kind.shown(&function));
@@ -244,20 +242,6 @@ impl Peer {
         command.env("DEBUGINFOD_URLS", "").env("PERF_CONFIG", "/dev/null");
         command
     }
-}
-
-/// The first line of a program's `--version`.
-pub(crate) fn version(program: &Path) -> Result<String, String> {
-    let output = Command::new(program)
-        .arg("--version")
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| format!("cannot run {}: {error}", program.display()))?;
-    if !output.status.success() {
-        return Err(format!("`{} --version` fails: {}", program.display(), output.status));
-    }
-    let text = String::from_utf8_lossy(&output.stdout);
-    Ok(text.lines().next().unwrap_or_default().trim().to_owned())
 }
 
 #[cfg(test)]

@@ -11,18 +11,23 @@ impl Random {
 
     /// A whole number below `bound`.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
-        ((self.next() * bound as u64) >> 32) as usize
+        (((self.next() >> 32) * bound as u64) >> 32) as usize
     }
 
     /// A number of at least 0, below 1.
     pub(crate) fn unit(&mut self) -> f64 {
-        self.next() as f64 / (1u64 << 32) as f64
+        (self.next() >> 32) as f64 / (1u64 << 32) as f64
+    }
+
+    /// The remainder of the next number.
+    pub(crate) fn remainder(&mut self, divisor: u64) -> u64 {
+        self.next() % divisor
     }
 
     fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
-        self.0 >> 32
+        self.0
     }
 }

@@ -20,7 +20,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use self::recorder::{AbsentRecorder, Recorder, RecorderKind};
+use self::recorder::{Recorder, RecorderKind};
 use self::run::{Run, RunLimits, record};
 use self::summary::RowSummary;
 use self::tables::{Setting, Table, TableKind, Tuning};
@@ -29,6 +29,7 @@ use crate::args::{count, heading, rounds};
 use crate::bench::{Bench, Say};
 use crate::disk;
 use crate::error::Error;
+use crate::installed::Absent;
 use crate::rounds::order;
 use crate::scratch::Scratch;
 use crate::setup::Setup;
@@ -103,7 +104,7 @@ pub(crate) struct Comparison {
     /// Those that took part.
     pub(crate) recorders: Vec<Recorder>,
     /// Those that could not.
-    pub(crate) absent: Vec<AbsentRecorder>,
+    pub(crate) absent: Vec<Absent<RecorderKind>>,
     /// One entry per table.
     pub(crate) tables: Vec<TableResult>,
 }

@@ -242,10 +242,7 @@ pub(crate) fn remove_those_that_begin_with(directory: &Path, prefix: &str) -> Re
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn script(path: &Path, text: &str) {
-        whit_testing::run::write_program(path, &format!("#!/bin/sh\n{text}\n"));
-    }
+    use whit_testing::run::write_script;
 
     /// Stands in for whit: "records" 1000 bytes per second of workload into the file after -o,
     /// and counts its runs.
@@ -259,8 +256,8 @@ mod tests {
 
     fn cache(root: &Path, recorder: &str) -> Cache {
         let (whit, workload) = (root.join("whit"), root.join("program"));
-        script(&whit, recorder);
-        script(&workload, "exit 0");
+        write_script(&whit, recorder);
+        write_script(&workload, "exit 0");
         let recorder = Recorder { kind: RecorderKind::Whit, whit, event: Some("cycles:u".into()) };
         Cache::open(&root.join("cache"), &workload, recorder).unwrap()
     }
@@ -286,7 +283,7 @@ mod tests {
     fn another_workload_has_another_place() {
         let root = tempfile::tempdir().unwrap();
         let before = cache(root.path(), RECORDER);
-        script(&root.path().join("program"), "exit 1");
+        write_script(root.path().join("program"), "exit 1");
         let recorder = before.recorder.clone();
         let after = Cache::open(&root.path().join("cache"), &root.path().join("program"), recorder);
         assert_ne!(before.directory, after.unwrap().directory);

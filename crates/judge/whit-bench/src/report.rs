@@ -15,7 +15,8 @@ use crate::args::{heading, rounds, seconds};
 use crate::bench::Say;
 use crate::compare::{DATASET, PeerResult, Rounds, count_printed, interleave};
 use crate::error::{self, Error, come_through};
-use crate::peer::{AbsentPeer, Paths, Peer, PeerKind};
+use crate::installed::{Absent, apart};
+use crate::peer::{Paths, Peer, PeerKind};
 use crate::recording::{RecorderKind, Recording};
 use crate::recordings::RecordingArgs;
 use crate::scratch::Scratch;
@@ -64,7 +65,7 @@ pub(crate) struct Comparison {
     /// Those that took part.
     pub(crate) peers: Vec<Peer>,
     /// Those that could not.
-    pub(crate) absent: Vec<AbsentPeer>,
+    pub(crate) absent: Vec<Absent<PeerKind>>,
     /// One entry per recording.
     pub(crate) files: Vec<FileResult>,
 }
@@ -169,16 +170,11 @@ impl TooSlow {
     }
 }
 
-fn detect(whit: &Path, question: Question<'_>, say: Say<'_>) -> (Vec<Peer>, Vec<AbsentPeer>) {
-    let (mut peers, mut absent) = (Vec::new(), Vec::new());
-    for kind in question.peers {
-        match Peer::detect(*kind, whit, question.function) {
-            Ok(peer) => peers.push(peer),
-            Err(missing) => {
-                say(&format!("{} does not take part: {}", missing.kind, missing.reason));
-                absent.push(missing);
-            }
-        }
+fn detect(whit: &Path, question: Question<'_>, say: Say<'_>) -> (Vec<Peer>, Vec<Absent<PeerKind>>) {
+    let kinds = question.peers.iter();
+    let (peers, absent) = apart(kinds.map(|kind| Peer::detect(*kind, whit, question.function)));
+    for missing in &absent {
+        say(&format!("{} does not take part: {}", missing.kind, missing.reason));
     }
     (peers, absent)
 }

@@ -114,7 +114,7 @@ fn chain(function: usize) -> [u64; CALLERS + 1] {
 mod tests {
     use super::*;
     use whit_perfdata::reader::Recording;
-    use whit_profile::{LoadOptions, load};
+    use whit_profile::{ReadOptions, Reading, Samples};
     use whit_symbolize::{DebugDirs, SymbolizerConfig};
 
     #[test]
@@ -128,8 +128,9 @@ mod tests {
         let size = fs::metadata(&path).unwrap().len();
         assert!(size.abs_diff(30_000 * SAMPLE_BYTES) < 10_000, "{size}");
         let symbols = SymbolizerConfig::new(DebugDirs::none());
-        let options = LoadOptions::new(1, symbols);
-        let profile = load(&Recording::open(&path).unwrap(), &options, &|_, _| {}).unwrap();
+        let options = ReadOptions::new(1, symbols);
+        let recording = Recording::open(&path).unwrap();
+        let profile = Reading::open(&recording, &options).answer(Samples::default()).unwrap();
         assert_eq!(profile.events[0].samples, 30_000);
         assert_eq!(profile.threads.len(), THREADS);
     }

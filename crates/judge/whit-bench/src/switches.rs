@@ -27,7 +27,7 @@ use crate::record::SLOWDOWN_MAX;
 use crate::record::recorded::BpfRuns;
 use crate::record::run::{Run, RunLimits};
 use crate::record::workload::{Alone, Job, calibrate};
-use crate::rounds::order;
+use crate::rounds::{Row, order};
 use crate::scratch::Scratch;
 use crate::setup::Setup;
 use recorders::Programs;
@@ -92,21 +92,16 @@ pub(crate) struct Table {
     /// Without a recorder, the medians of each round.
     pub(crate) alone: Vec<Alone>,
     /// Runs under a recorder, a row for each.
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Vec<Row<Case, Cost>>,
     /// Programs of the recorder that samples waits ([`Way::WhitOffCpu`]), a row for each window of time.
     pub(crate) program_times: Vec<ProgramTime>,
 }
 
-/// One way to record.
+/// One way to record: the recorder and its options.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub(crate) struct Row {
-    /// The recorder and its options.
+pub(crate) struct Case {
     pub(crate) way: Way,
     pub(crate) options: String,
-    /// One for each round.
-    pub(crate) runs: Vec<Cost>,
-    /// Why there are no runs, or fewer.
-    pub(crate) refused: Option<String>,
 }
 
 /// Cost of one run.
@@ -137,8 +132,7 @@ pub(crate) struct Content {
 impl Table {
     /// A figure over all rounds of one way to record.
     pub(crate) fn spread(&self, way: Way, of: impl Fn(&Cost) -> Option<f64>) -> Option<Spread> {
-        let row = self.rows.iter().find(|row| row.way == way && row.refused.is_none())?;
-        Spread::of(row.runs.iter().filter_map(of))
+        self.rows.iter().find(|row| row.case.way == way && row.refused.is_none())?.spread(of)
     }
 }
 
@@ -183,14 +177,9 @@ fn one_load(
     let directory = &options.setup.workloads;
     let job = calibrate(workload, directory, threads, options.duration, options.setup.limit)?;
     say(&format!("{load}: {}", job.words.join(" ")));
-    let row = |way: Way| Row {
-        way,
-        options: way.options(load, &options.event).join(" "),
-        runs: Vec::new(),
-        refused: None,
-    };
-    let rows =
-        Way::of(load).iter().filter(|way| programs.has(**way)).map(|&way| row(way)).collect();
+    let case = |way: Way| Case { way, options: way.options(load, &options.event).join(" ") };
+    let ways = Way::of(load).iter().filter(|way| programs.has(**way));
+    let rows = ways.map(|&way| Row::new(case(way))).collect();
     let mut table = Table {
         load,
         command: job.words.join(" "),
@@ -226,10 +215,10 @@ fn one_round(
         if row.refused.is_some() {
             continue;
         }
-        match programs.record(row.way, table.load, event, job, place)? {
+        match programs.record(row.case.way, table.load, event, job, place)? {
             Run::Measured(figures) => measured.push((index, figures)),
             Run::Refused { message: reason } | Run::Failed { reason } => row.refused = Some(reason),
-            Run::TimedOut { limit_s } => row.refused = Some(format!("took more than {limit_s} s")),
+            ended => row.refused = Some(ended.to_string()),
         }
     }
     let Some(alone) = Alone::median(&alone) else { return Ok(()) };
@@ -247,7 +236,7 @@ fn one_round(
             load_cpu: figures.workload.cpu_s() / alone.result.cpu_s(),
             recorder_cpu_s: figures.recorder_cpu_s,
             size_bytes: recorded.size_bytes,
-            recorded: row.way.has_content().then_some(content),
+            recorded: row.case.way.has_content().then_some(content),
         });
     }
     table.alone.push(alone);

@@ -24,6 +24,7 @@ mod service;
 mod soak;
 
 pub(crate) use process::ProcessCost;
+pub(crate) use service::Between;
 use service::{Service, State};
 pub(crate) use soak::{Soak, SoakRow};
 
@@ -113,11 +114,8 @@ pub(crate) struct Options {
 pub(crate) struct Cost {
     /// Seconds between the two readings.
     pub(crate) seconds: f64,
-    /// The service.
-    pub(crate) watch: ProcessCost,
-    pub(crate) recorder: ProcessCost,
-    pub(crate) windows: u64,
-    pub(crate) bytes: u64,
+    #[serde(flatten)]
+    pub(crate) between: Between,
     /// Records in all files of the run.
     pub(crate) records: u64,
     /// Records that the kernel or a bound dropped, by the files.
@@ -228,10 +226,7 @@ fn cost(before: &State, after: State, seconds: f64, service: &Service) -> Result
     }
     Ok(Cost {
         seconds,
-        watch: after.watch.since(&before.watch, seconds),
-        recorder: after.recorder.since(&before.recorder, seconds),
-        windows: after.windows - before.windows,
-        bytes: after.window_bytes - before.window_bytes,
+        between: after.since(before, seconds),
         records,
         records_lost,
         losses: after.losses,

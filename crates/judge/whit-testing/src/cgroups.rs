@@ -39,6 +39,16 @@ impl Limited {
         Ok(limited)
     }
 
+    /// Its process.
+    pub fn id(&self) -> u32 {
+        self.program.id()
+    }
+
+    /// The file with the kernel's counts of the limit: `cpu.stat`.
+    pub fn counts(&self) -> PathBuf {
+        self.others[0].join("cpu.stat")
+    }
+
     /// Moves the program into a new cgroup of the same name below another mount.
     pub fn join(&mut self, mount: &Path) -> PathBuf {
         let group = mount.join(self.cgroup.file_name().expect("a name"));

@@ -15,7 +15,8 @@ use crate::{Skip, probe};
 /// Where it cannot be copied.
 pub fn copy_program(from: impl AsRef<Path>, to: impl AsRef<Path>) {
     let (from, to) = (from.as_ref(), to.as_ref());
-    let copied = Command::new("cp").arg("--").args([from, to]).status();
+    // A copy in its place may still run: helpers of a program end behind it.
+    let copied = Command::new("cp").args(["--remove-destination", "--"]).args([from, to]).status();
     assert!(
         copied.is_ok_and(|status| status.success()),
         "copy {} to {}",
@@ -38,6 +39,11 @@ pub fn write_program(path: impl AsRef<Path>, text: &str) {
     input.write_all(text.as_bytes()).expect("write the text");
     drop(input);
     assert!(install.wait().is_ok_and(|status| status.success()), "write {}", path.display());
+}
+
+/// Writes a program of lines of the shell, as [`write_program`] does.
+pub fn write_script(path: impl AsRef<Path>, lines: &str) {
+    write_program(path, &format!("#!/bin/sh\n{lines}\n"));
 }
 
 /// The root of the repository.

@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 /// Longer than anything takes that a test waits for, on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
+/// A recorder has samples of so much work.
+pub const WORK: Duration = Duration::from_millis(50);
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(5);
 
@@ -19,10 +21,15 @@ pub fn wait_until(what: &str, is_true: impl FnMut() -> bool) {
 
 /// Waits until something is true; gives whether it is within [`PATIENCE`]. For destructors, which must not
 /// panic.
-pub fn is_soon(mut is_true: impl FnMut() -> bool) -> bool {
+pub fn is_soon(is_true: impl FnMut() -> bool) -> bool {
+    is_within(PATIENCE, is_true)
+}
+
+/// Waits until something is true; gives whether it is within this time. For events that need not come.
+pub fn is_within(patience: Duration, mut is_true: impl FnMut() -> bool) -> bool {
     let begin = Instant::now();
     while !is_true() {
-        if begin.elapsed() > PATIENCE {
+        if begin.elapsed() > patience {
             return false;
         }
         std::thread::sleep(LOOK);
@@ -31,18 +38,39 @@ pub fn is_soon(mut is_true: impl FnMut() -> bool) -> bool {
 }
 
 /// Waits until the command that a recorder or counter has started runs under this name: its exec starts the
-/// events.
+/// events. Gives its process.
 ///
 /// # Panics
 ///
 /// Where it does not run after [`PATIENCE`].
-pub fn wait_for_command(parent: &Child, name: &str) {
+pub fn wait_for_command(parent: &Child, name: &str) -> u32 {
     let children = format!("/proc/{0}/task/{0}/children", parent.id());
+    let mut command = None;
     wait_until("the command runs", || {
         let ids = std::fs::read_to_string(&children).unwrap_or_default();
         let comm = |id: &str| std::fs::read_to_string(format!("/proc/{id}/comm"));
-        ids.split_ascii_whitespace().any(|id| comm(id).is_ok_and(|comm| comm.trim() == name))
+        let mut ids = ids.split_ascii_whitespace();
+        let id = ids.find(|id| comm(id).is_ok_and(|comm| comm.trim() == name));
+        command = id.and_then(|id| id.parse().ok());
+        command.is_some()
     });
+    command.expect("it runs")
+}
+
+/// Waits until the main thread of a process has had the CPU for so much longer.
+///
+/// # Panics
+///
+/// Where it has not after [`PATIENCE`].
+pub fn wait_for_work(process: u32, work: Duration) {
+    let path = format!("/proc/{process}/schedstat");
+    let worked = || {
+        let text = std::fs::read_to_string(&path).expect("it runs");
+        let first = text.split(' ').next().unwrap_or_default();
+        Duration::from_nanos(first.parse().expect("nanoseconds"))
+    };
+    let wanted = worked() + work;
+    wait_until("the process has worked", || worked() >= wanted);
 }
 
 /// Waits until a process has open perf events.
@@ -135,15 +163,7 @@ impl Busy {
     ///
     /// Where it has not after [`PATIENCE`].
     pub fn wait_for_work(&self) {
-        const WORK_NS: u64 = 50_000_000;
-        let path = format!("/proc/{}/schedstat", self.0.id());
-        let worked_ns = || {
-            let text = std::fs::read_to_string(&path).expect("it runs");
-            let first = text.split(' ').next().unwrap_or_default();
-            first.parse::<u64>().expect("nanoseconds")
-        };
-        let wanted_ns = worked_ns() + WORK_NS;
-        wait_until("the busy process has worked", || worked_ns() >= wanted_ns);
+        wait_for_work(self.0.id(), WORK);
     }
 
     /// Kills the process before its work is done.

@@ -16,12 +16,14 @@ mod mutants;
 mod mutate;
 mod paths;
 mod recorders;
+mod soak;
 mod storms;
 mod trouble;
 mod verdict;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use clap::{Parser, ValueEnum};
@@ -47,6 +49,10 @@ struct Cli {
     /// How often each attack is made, in percent of its usual number
     #[arg(long, value_name = "PERCENT", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     effort: u64,
+
+    /// Length of the soak of `whit watch`, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 1800)]
+    soak: u64,
 
     /// Directory of the built workloads (`make -C bench/workloads`)
     #[arg(long, value_name = "DIR", default_value = "target/workloads")]
@@ -75,6 +81,8 @@ enum Attack {
     Paths,
     /// Damaged recordings in every face: no crash, no control characters, bounds of time and memory
     Mutants,
+    /// `whit watch` in 128 MiB for long beside storms: it is not ended, does not grow, and its accounts close
+    Soak,
 }
 
 /// The conditions of an attack.
@@ -83,6 +91,7 @@ struct Setting {
     workloads: PathBuf,
     failures: PathBuf,
     effort: u64,
+    soak: Duration,
     random: fastrand::Rng,
 }
 
@@ -123,6 +132,7 @@ fn run(cli: &Cli) -> Result<bool> {
             workloads: cli.workloads.clone(),
             failures: cli.failures.clone(),
             effort: cli.effort,
+            soak: Duration::from_secs(cli.soak),
             // Each attack is repeatable without the others.
             random: fastrand::Rng::with_seed(seed ^ *attack as u64),
         };
@@ -135,6 +145,7 @@ fn run(cli: &Cli) -> Result<bool> {
             Attack::Hostile => hostile::run(&mut setting)?,
             Attack::Paths => paths::run(&mut setting)?,
             Attack::Mutants => mutants::run(&mut setting)?,
+            Attack::Soak => soak::run(&mut setting)?,
         };
         println!("{attack:?}: {verdict}");
         passed &= verdict.failures.is_empty();

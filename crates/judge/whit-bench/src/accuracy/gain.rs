@@ -24,7 +24,7 @@ pub(super) fn gain(bench: &Bench<'_>, percent: u32, recorders: &[Recorder]) -> R
         let (counted, sampled, _) = bench.record(recorder, FREE_HZ, &words(0))?;
         gain.by_counts = predicts(counted.get(FUNCTION).copied().unwrap_or_default());
         let share = share_among(&counted, &sampled, FUNCTION);
-        gain.predicted.push((recorder.name().to_owned(), predicts(share)));
+        gain.predicted.push((recorder.kind.name().to_owned(), predicts(share)));
     }
     let mut gains = Vec::with_capacity(PAIRS);
     for _ in 0..PAIRS {

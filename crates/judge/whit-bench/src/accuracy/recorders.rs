@@ -1,9 +1,10 @@
 //! The recorders that are compared.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
-use crate::peer::{perf, version};
+use crate::installed::{Installed, apart, version};
+use crate::peer::perf;
 use crate::setup::Setup;
 
 /// A way to record.
@@ -22,13 +23,7 @@ pub(crate) enum Kind {
 }
 
 /// A recorder that is here.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Recorder {
-    pub(crate) kind: Kind,
-    pub(crate) program: PathBuf,
-    /// First line of its `--version`.
-    pub(crate) version: String,
-}
+pub(crate) type Recorder = Installed<Kind>;
 
 impl Kind {
     const ALL: [Kind; 5] =
@@ -37,12 +32,10 @@ impl Kind {
     fn is_whit(self) -> bool {
         matches!(self, Kind::Whit | Kind::WhitFixed | Kind::WhitRing)
     }
-}
 
-impl Recorder {
     /// Its name in tables: the options that matter.
-    pub(crate) fn name(&self) -> &'static str {
-        match self.kind {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
             Kind::Whit => "whit --engine=bpf",
             Kind::WhitFixed => "whit --engine=bpf --fixed-periods",
             Kind::WhitRing => "whit --engine=ring",
@@ -50,7 +43,9 @@ impl Recorder {
             Kind::PerfCpus => "perf -a",
         }
     }
+}
 
+impl Recorder {
     /// Records a program.
     pub(crate) fn command(
         &self,
@@ -75,17 +70,11 @@ impl Recorder {
 
 /// Those that are here, and those that are not, with the reason.
 pub(super) fn detect(setup: &Setup) -> (Vec<Recorder>, Vec<(String, String)>) {
-    let (mut found, mut missing) = (Vec::new(), Vec::new());
-    for kind in Kind::ALL {
-        let program = if kind.is_whit() { setup.whit.clone() } else { perf() };
-        match version(&program) {
-            Ok(version) => found.push(Recorder { kind, program, version }),
-            Err(reason) => {
-                let absent = Recorder { kind, program, version: String::new() };
-                missing.push((absent.name().to_owned(), reason));
-            }
-        }
-    }
+    let (found, absent) = apart(Kind::ALL.into_iter().map(|kind| {
+        Installed::detect(kind, if kind.is_whit() { setup.whit.clone() } else { perf() })
+    }));
+    let missing = absent.into_iter().map(|it| (it.kind.name().to_owned(), it.reason));
+    let mut missing: Vec<_> = missing.collect();
     let why = match version(Path::new("samply")) {
         Ok(version) => {
             format!("{version} is installed, and leaves the names of functions to a browser")

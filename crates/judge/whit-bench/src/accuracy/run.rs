@@ -4,14 +4,12 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use whit_perfdata::reader::Recording;
-use whit_profile::{LoadOptions, load};
-use whit_symbolize::{DebugDirs, SymbolizerConfig};
 use whit_view::hists::ShareInterval;
 
 use super::recorders::{Kind, Recorder};
 use super::{Noticed, Options, PROGRAM, Row};
 use crate::diff::proofs::{holds, intervals};
+use crate::diff::real::profile;
 use crate::error::{Error, output_of};
 use crate::scratch::Scratch;
 
@@ -84,7 +82,7 @@ impl<'a> Bench<'a> {
         let row = |(recorder, (judged, samples)): (&Recorder, (Vec<Judged>, u64))| Row {
             workload: mode.to_owned(),
             hz,
-            recorder: recorder.name().to_owned(),
+            recorder: recorder.kind.name().to_owned(),
             samples,
             ..sum(&judged)
         };
@@ -100,7 +98,7 @@ impl<'a> Bench<'a> {
             let program = self.options.setup.whit.clone();
             let recorder = Recorder { kind, program, version: String::new() };
             let mut row = Noticed {
-                recorder: recorder.name().to_owned(),
+                recorder: recorder.kind.name().to_owned(),
                 waking_hz: hz,
                 hz,
                 recordings: self.options.runs,
@@ -144,10 +142,7 @@ pub(super) fn counted(text: &str) -> Counted {
 }
 
 fn sampled(path: &Path) -> Result<(Sampled, u64), Error> {
-    let mut symbols = SymbolizerConfig::new(DebugDirs::none());
-    symbols.inlines = false;
-    let options = LoadOptions { blocks: true, ..LoadOptions::new(1, symbols) };
-    let profile = load(&Recording::open(path)?, &options, &|_, _| {})?;
+    let profile = profile(path)?;
     let samples = profile.events.first().map_or(0, |event| event.samples);
     Ok((intervals(&profile), samples))
 }

@@ -10,8 +10,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use super::otlp::end_ns;
-use super::running::{Running, last_line};
 use crate::error::{self, Error};
+use crate::running::{Running, last_line};
 
 /// Profiles are not yet taken by default.
 const GATE: &str = "--feature-gates=+service.profilesSupport";

@@ -5,6 +5,7 @@ use std::io::Read;
 
 use flate2::read::MultiGzDecoder;
 use prost::Message;
+use whit_export::proto::pprof::{Line, Profile, Sample};
 
 /// A profile larger than that is not read: it would be a defect of the agent.
 const MAX_BYTES: u64 = 1 << 30;
@@ -12,70 +13,6 @@ const MAX_BYTES: u64 = 1 << 30;
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// Labels that have the name of a thread or a process.
 const NAMES_OF_PROCESSES: [&str; 2] = ["process.name", "comm"];
-
-#[derive(Clone, PartialEq, Message)]
-struct Profile {
-    #[prost(message, repeated, tag = "1")]
-    sample_type: Vec<ValueType>,
-    #[prost(message, repeated, tag = "2")]
-    sample: Vec<Sample>,
-    #[prost(message, repeated, tag = "4")]
-    location: Vec<Location>,
-    #[prost(message, repeated, tag = "5")]
-    function: Vec<Function>,
-    #[prost(string, repeated, tag = "6")]
-    string_table: Vec<String>,
-    #[prost(int64, repeated, tag = "13")]
-    comment: Vec<i64>,
-}
-
-#[derive(Clone, Copy, PartialEq, Message)]
-struct ValueType {
-    #[prost(int64, tag = "2")]
-    unit: i64,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Sample {
-    /// Innermost first.
-    #[prost(uint64, repeated, tag = "1")]
-    location_id: Vec<u64>,
-    #[prost(int64, repeated, tag = "2")]
-    value: Vec<i64>,
-    #[prost(message, repeated, tag = "3")]
-    label: Vec<Label>,
-}
-
-#[derive(Clone, Copy, PartialEq, Message)]
-struct Label {
-    #[prost(int64, tag = "1")]
-    key: i64,
-    #[prost(int64, tag = "2")]
-    text: i64,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Location {
-    #[prost(uint64, tag = "1")]
-    id: u64,
-    /// Innermost first.
-    #[prost(message, repeated, tag = "4")]
-    line: Vec<Line>,
-}
-
-#[derive(Clone, Copy, PartialEq, Message)]
-struct Line {
-    #[prost(uint64, tag = "1")]
-    function_id: u64,
-}
-
-#[derive(Clone, Copy, PartialEq, Message)]
-struct Function {
-    #[prost(uint64, tag = "1")]
-    id: u64,
-    #[prost(int64, tag = "2")]
-    name: i64,
-}
 
 /// Samples of one call chain.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -171,6 +108,6 @@ impl<'p> Names<'p> {
     fn process(&self, sample: &Sample) -> Option<String> {
         let label = |key: &&str| sample.label.iter().find(|label| self.text(label.key) == *key);
         let found = NAMES_OF_PROCESSES.iter().find_map(label);
-        found.map(|label| self.text(label.text).to_owned())
+        found.map(|label| self.text(label.str).to_owned())
     }
 }

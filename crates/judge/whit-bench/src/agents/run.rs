@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -15,11 +15,11 @@ use super::collector::Collector;
 use super::cost::{Objects, cpu_s};
 use super::loads::Load;
 use super::pprof::{self, Stacks};
-use super::running::{Running, last_line};
 use super::tool::{Agent, CACHE, Programs};
 use super::{Options, otlp};
 use crate::error::{self, Error};
 use crate::process::{Cost, resident_bytes};
+use crate::running::{Running, last_line};
 use crate::scratch::Scratch;
 
 /// An agent sets itself up: it reads the unwind tables of running programs.
@@ -108,7 +108,7 @@ pub(super) fn run(agent: Agent, load: Load, options: &Options) -> Result<Run, St
     let spent_before_end = Cost::of_tree(running.child.id()).cpu_ns;
     let ended = end(&mut running, agent, options.setup.limit)?.saturating_sub(spent_before_end);
     let _ = kill(&mut work.child);
-    work.cpu_time()?;
+    work.used()?;
     let profiled = match sent {
         Some(sent) => sent.map(|stacks| (stacks, 0.0)),
         None => profile(agent, &programs, scratch.path(), options.setup.limit),
@@ -192,10 +192,7 @@ fn start_load(load: Load, options: &Options) -> Result<Running, Error> {
         None => (*word).into(),
     });
     let mut command = Command::new(words.next().unwrap_or_default());
-    command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let program = command.get_program().to_owned();
-    let child = command.spawn().map_err(error::run(program))?;
-    Ok(Running::new(child))
+    Running::silent(command.args(words))
 }
 
 /// Looks at the agent while the load runs.
@@ -229,7 +226,8 @@ fn end(running: &mut Running, agent: Agent, limit: Duration) -> Result<u64, Stop
     if ended? != End::ByItself {
         return Err(not_run(format!("does not end within {} s", limit.as_secs())));
     }
-    Ok(running.cpu_time()?.as_nanos() as u64)
+    let used = running.used()?;
+    Ok((used.utime + used.stime).as_nanos() as u64)
 }
 
 /// The profile with names, and the CPU time for the names.

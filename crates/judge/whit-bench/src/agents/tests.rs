@@ -4,7 +4,7 @@ use std::path::Path;
 
 use whit_export::{Content, Format};
 use whit_perfdata::reader::Recording;
-use whit_profile::{LoadOptions, load};
+use whit_profile::{ReadOptions, Reading};
 use whit_symbolize::{DebugDirs, SymbolizerConfig};
 
 use super::pprof::{Stack, Stacks, read};
@@ -66,8 +66,9 @@ fn profiles_of_whit_say_what_was_lost() {
     let lost_of = |name: &str| {
         let recording = Recording::open(&golden.join(name).join("recording.data")).unwrap();
         let dirs = DebugDirs { symfs: Some(golden.join("root")), ..DebugDirs::none() };
-        let options = LoadOptions::new(1, SymbolizerConfig::new(dirs));
-        let profile = load(&recording, &options, &|_, _| {}).unwrap();
+        let options = ReadOptions::new(1, SymbolizerConfig::new(dirs));
+        let profile =
+            Reading::open(&recording, &options).answer(whit_profile::Samples::default()).unwrap();
         let mut bytes = Vec::new();
         let content = Content::new(&recording, &profile, None);
         whit_export::write(Format::Pprof, &content, &mut bytes).unwrap();

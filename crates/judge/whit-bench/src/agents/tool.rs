@@ -8,8 +8,8 @@ use std::process::Command;
 
 use rustix::process::Signal;
 
+use crate::installed::version;
 use crate::named::named;
-use crate::peer::version;
 
 /// Beside which profiles agents write other files.
 const PROFILE: &str = "profile.pb.gz";

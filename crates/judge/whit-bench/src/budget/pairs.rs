@@ -11,6 +11,7 @@ use whit_perfdata::budget_history::BudgetHistory;
 use super::loads::Work;
 use super::{Options, Paired, history_of, percent, recorder};
 use crate::error::{self, Error};
+use crate::running::Running;
 
 /// The answer to a command.
 const ACK: &[u8] = b"ack\n";
@@ -19,7 +20,7 @@ const WARM_UP_PAIRS: usize = 2;
 
 /// A recorder that waits for commands.
 struct Switched {
-    child: Child,
+    running: Running,
     command: String,
 }
 
@@ -30,9 +31,7 @@ impl Switched {
         recorder.args(["--delay=-1", "--control=fd:0,1"]);
         let command = format!("{recorder:?}");
         recorder.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let child = recorder.spawn();
-        let child = child.map_err(error::run(&options.setup.whit))?;
-        Ok(Switched { child, command })
+        Ok(Switched { running: Running::spawn(&mut recorder)?, command })
     }
 
     /// Waits until the command has been carried out.
@@ -43,21 +42,14 @@ impl Switched {
             child.stdout.as_mut()?.read_exact(&mut answer).ok()?;
             (answer == *ACK).then_some(())
         };
-        answered(&mut self.child).ok_or_else(|| {
+        answered(&mut self.running.child).ok_or_else(|| {
             error::recording(&self.command, format_args!("does not answer to '{command}'"), "")
         })
     }
 
     fn end(mut self) -> Result<(), Error> {
         self.send("stop")?;
-        self.child.wait().map(drop).map_err(error::file("wait for", "the recorder"))
-    }
-}
-
-impl Drop for Switched {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.running.used().map(drop)
     }
 }
 

@@ -1,26 +1,20 @@
 //! Counters, and a check that they counted.
 
 use std::collections::HashSet;
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::ValueEnum;
-use rustix::process::{Pid, Signal, kill_process};
-use serde::Serialize;
-use wait4::Wait4;
 use whit_bpf::nothing::Nothing;
 
 use super::groups::Groups;
 use super::interruption::Interruption;
 use super::program_time::Owner;
-use crate::error::{self, Error};
+use crate::counting::Counting;
+use crate::error::Error;
+use crate::installed::{Absent, Installed, apart, in_words};
 use crate::named::named;
-use crate::peer::{perf, version};
-use crate::record::recorder::refusal;
-use whit_measure::measure::{End, anonymous_file, wait_for_end};
+use crate::peer::perf;
 
 /// How often the file of counts is looked at.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -55,42 +49,34 @@ impl CounterKind {
             CounterKind::WhitBpf => &["--bpf-counters=on"],
         }
     }
+
+    fn find(self, whit: &Path) -> Result<Counter, Absent<CounterKind>> {
+        let program = if self == CounterKind::Perf { perf() } else { whit.to_owned() };
+        if self == CounterKind::Nothing {
+            let version = "a BPF program at each switch that returns at once".to_owned();
+            let failed = |error| Absent { kind: self, reason: format!("{error}") };
+            Nothing::attach().map_err(failed)?;
+            return Ok(Installed { kind: self, program, version });
+        }
+        let mut found = Installed::detect(self, program)?;
+        if self == CounterKind::Events {
+            found.version = format!("stat -a, {}", found.version);
+        }
+        Ok(found)
+    }
 }
 
 named!(CounterKind);
 
 /// A counter that is installed here.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub(crate) struct Counter {
-    /// The program that counts, and its method.
-    pub(crate) kind: CounterKind,
-    pub(crate) program: PathBuf,
-    /// First line of the program's `--version`.
-    pub(crate) version: String,
-}
+pub(crate) type Counter = Installed<CounterKind>;
 
 impl Counter {
     /// All that are here, and why others are not.
     pub(crate) fn detect_all(whit: &Path) -> (Vec<Counter>, Vec<String>) {
-        let (mut here, mut absent) = (Vec::new(), Vec::new());
-        for &kind in CounterKind::value_variants() {
-            let program = if kind == CounterKind::Perf { perf() } else { whit.to_owned() };
-            let version = match kind {
-                CounterKind::Nothing => match Nothing::attach() {
-                    Ok(_) => Ok("a BPF program at each switch that returns at once".to_owned()),
-                    Err(error) => Err(error.to_string()),
-                },
-                CounterKind::Events => {
-                    version(&program).map(|version| format!("stat -a, {version}"))
-                }
-                _ => version(&program),
-            };
-            match version {
-                Ok(version) => here.push(Counter { kind, program, version }),
-                Err(reason) => absent.push(format!("{kind}: {reason}")),
-            }
-        }
-        (here, absent)
+        let (here, absent) =
+            apart(CounterKind::value_variants().iter().map(|kind| kind.find(whit)));
+        (here, in_words(&absent))
     }
 }
 
@@ -145,24 +131,12 @@ impl Command<'_> {
         limit: Duration,
         interruption: &Interruption,
     ) -> Result<Result<Process, String>, Error> {
-        // Counts of the run before would be taken for those of this one.
-        let _ = std::fs::remove_file(self.output);
-        let failed = error::run(&self.counter.program);
-        let stderr = anonymous_file().map_err(&failed)?;
-        let mut command = std::process::Command::new(&self.counter.program);
-        command.args(self.arguments()).env("PERF_CONFIG", "/dev/null");
-        command.stdin(Stdio::null()).stdout(Stdio::null());
-        command.stderr(stderr.try_clone().map_err(&failed)?);
-        interruption.leave_out_of(&mut command);
-        whit_sys::reset_signal_disposition(&mut command, whit_sys::Signal::Interrupt);
-        let child = command.spawn().map_err(&failed)?;
+        let prepare = |command: &mut _| interruption.leave_out_of(command);
+        let program = &self.counter.program;
         let mut running = Process {
-            child,
-            stderr,
-            program: self.counter.program.clone(),
+            counting: Counting::start(program, &self.arguments(), self.output, prepare)?,
             output: self.output.to_owned(),
             cgroups: self.cgroups().cloned().collect(),
-            begin: Instant::now(),
         };
         Ok(running.wait_for_counts(limit, interruption)?.map(|()| running))
     }
@@ -179,7 +153,7 @@ impl Running {
     /// The counter whose program is called at switches.
     pub(super) fn owner(&self) -> Owner<'_> {
         match self {
-            Running::Process(process) => Owner::Process(process.child.id()),
+            Running::Process(process) => Owner::Process(process.counting.running.child.id()),
             Running::Here(program) => Owner::Nothing(program),
         }
     }
@@ -197,12 +171,9 @@ impl Running {
 /// A process that counts. Dropping it kills it.
 #[derive(Debug)]
 pub(super) struct Process {
-    child: Child,
-    stderr: File,
-    program: PathBuf,
+    counting: Counting,
     output: PathBuf,
     cgroups: Vec<String>,
-    begin: Instant,
 }
 
 impl Process {
@@ -211,13 +182,13 @@ impl Process {
         limit: Duration,
         interruption: &Interruption,
     ) -> Result<Result<(), String>, Error> {
-        while self.begin.elapsed() < limit {
+        while self.counting.begin.elapsed() < limit {
             interruption.check()?;
             if counted(&self.counts()).0 > 0 {
                 return Ok(Ok(()));
             }
-            if let Some(status) = self.child.try_wait().map_err(self.failed())? {
-                return Ok(Err(format!("{status}: {}", self.refusal())));
+            if let Some(status) = self.counting.running.end()? {
+                return Ok(Err(format!("{status}: {}", self.counting.refusal())));
             }
             std::thread::sleep(POLL_INTERVAL);
         }
@@ -225,49 +196,22 @@ impl Process {
     }
 
     fn stop(mut self, limit: Duration) -> Result<Result<f64, String>, Error> {
-        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-        if let Some(pid) = pid {
-            kill_process(pid, Signal::INT).map_err(|errno| self.failed()(errno.into()))?;
-        }
-        if !matches!(
-            wait_for_end(&self.child, limit, &|| None).map_err(self.failed())?,
-            End::ByItself
-        ) {
-            return Ok(Err(format!("did not end within {} s", limit.as_secs())));
-        }
-        let used = self.child.wait4().map_err(self.failed())?.rusage;
-        let share = (used.utime + used.stime).as_secs_f64() / self.begin.elapsed().as_secs_f64();
+        let used = match self.counting.interrupt(limit)? {
+            Ok(used) => used,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let elapsed_s = self.counting.begin.elapsed().as_secs_f64();
         let (_, seen) = counted(&self.counts());
         let missing = self.cgroups.iter().filter(|&cgroup| !seen.contains(cgroup)).count();
         if missing > 0 {
-            return Ok(Err(format!("counted nothing in {missing} cgroups; {}", self.refusal())));
+            let refusal = self.counting.refusal();
+            return Ok(Err(format!("counted nothing in {missing} cgroups; {refusal}")));
         }
-        Ok(Ok(share))
+        Ok(Ok((used.utime + used.stime).as_secs_f64() / elapsed_s))
     }
 
     fn counts(&self) -> String {
         std::fs::read_to_string(&self.output).unwrap_or_default()
-    }
-
-    fn refusal(&mut self) -> String {
-        let mut text = String::new();
-        // An unreadable output is not shown.
-        let _ = self.stderr.seek(SeekFrom::Start(0));
-        let _ = self.stderr.read_to_string(&mut text);
-        refusal(&text)
-    }
-
-    fn failed(&self) -> impl FnOnce(std::io::Error) -> Error {
-        let program = self.program.clone();
-        error::run(program)
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // Both fail where it has ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -14,9 +14,9 @@ use super::groups::Groups;
 use super::interruption::Interruption;
 use crate::error::{self, Error};
 use crate::record::workload::WorkloadResult;
+use crate::running::Running;
 use crate::setup::Setup;
 use whit_measure::measure::anonymous_file;
-use whit_measure::process_tree;
 use whit_measure::summary::Spread;
 
 /// Longest part of the command line that is shown: it names every cgroup.
@@ -42,7 +42,7 @@ pub(crate) struct Hops {
 #[derive(Debug)]
 pub(super) struct Load {
     command: String,
-    child: Child,
+    _running: Running,
     requests: ChildStdin,
     answers: ChildStdout,
     stderr: File,
@@ -70,14 +70,14 @@ impl Load {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         command.stderr(stderr.try_clone().map_err(&failed)?);
         interruption.leave_out_of(&mut command);
-        let mut child = command.spawn().map_err(&failed)?;
+        let mut running = Running::spawn(&mut command)?;
         let missing = || failed(io::Error::other("a pipe is missing"));
-        let requests = child.stdin.take().ok_or_else(missing)?;
-        let answers = child.stdout.take().ok_or_else(missing)?;
+        let requests = running.child.stdin.take().ok_or_else(missing)?;
+        let answers = running.child.stdout.take().ok_or_else(missing)?;
         let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy()).collect();
         let command = format!("{} {}", program.display(), words.join(" "));
         let command = command.chars().take(SHOWN_CHARS).collect();
-        Ok(Load { command, child, requests, answers, stderr, limit: *limit })
+        Ok(Load { command, _running: running, requests, answers, stderr, limit: *limit })
     }
 
     /// Asks how the token goes around now, and waits for the answer.
@@ -120,14 +120,6 @@ impl Load {
         let _ = self.stderr.read_to_string(&mut said);
         let outcome = format!("{what}; {}", said.trim());
         error::workload(&self.command, &outcome)
-    }
-}
-
-impl Drop for Load {
-    fn drop(&mut self) {
-        // Its processes end when no request comes any more; the others are killed.
-        let _ = process_tree::kill(&mut self.child);
-        let _ = self.child.wait();
     }
 }
 

@@ -1,6 +1,7 @@
 use super::*;
 use crate::bench::{Figures, page};
 use std::path::Path;
+use whit_testing::run::write_script;
 
 fn hops(cpu_ns: f64) -> Hops {
     Hops { cpu_ns, taken: 0.01, median_ns: cpu_ns, p99_ns: 2.0 * cpu_ns }
@@ -156,10 +157,6 @@ fn options(directory: &Path) -> Options {
     }
 }
 
-fn program(path: &Path, script: &str) {
-    whit_testing::run::write_program(path, &format!("#!/bin/sh\n{script}\n"));
-}
-
 /// Prints a count for each cgroup that it is given, but those that end in `leave_out`.
 fn counter(leave_out: &str) -> String {
     format!(
@@ -192,8 +189,8 @@ fn counters_are_started_checked_and_stopped() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
-    program(&directory.path().join("whit"), &counter("nobody"));
-    program(&directory.path().join("token"), TOKEN);
+    write_script(directory.path().join("whit"), &counter("nobody"));
+    write_script(directory.path().join("token"), TOKEN);
     let options = options(directory.path());
     let comparison = options.run(&mut |_| ()).unwrap();
     let row = |kind| comparison.tables[0].rows.iter().find(|row| row.counter == kind).unwrap();
@@ -202,7 +199,7 @@ fn counters_are_started_checked_and_stopped() {
     let run = &row(CounterKind::WhitBpf).runs[1];
     assert_eq!(run.alone, [Hops { cpu_ns: 4.0, taken: 0.0, median_ns: 5.0, p99_ns: 9.0 }; 2]);
     // A counter that leaves a cgroup out has not counted.
-    program(&directory.path().join("whit"), &counter("c1"));
+    write_script(directory.path().join("whit"), &counter("c1"));
     let comparison = options.run(&mut |_| ()).unwrap();
     let row = |kind| comparison.tables[0].rows.iter().find(|row| row.counter == kind).unwrap();
     let refused = row(CounterKind::WhitKernel).refused.clone().unwrap();
@@ -217,8 +214,8 @@ fn a_counter_that_ends_at_once_is_quoted() {
     }
     let directory = tempfile::tempdir().unwrap();
     let script = "[ \"$1\" = --version ] && exec echo fake; echo 'whit: error: no BPF' >&2; exit 3";
-    program(&directory.path().join("whit"), script);
-    program(&directory.path().join("token"), TOKEN);
+    write_script(directory.path().join("whit"), script);
+    write_script(directory.path().join("token"), TOKEN);
     let comparison = options(directory.path()).run(&mut |_| ()).unwrap();
     let rows = &comparison.tables[0].rows;
     let refused = rows.iter().find(|row| row.counter == CounterKind::WhitBpf).unwrap();
@@ -231,9 +228,9 @@ fn a_load_that_does_not_answer_is_quoted() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
-    program(&directory.path().join("whit"), &counter("nobody"));
+    write_script(directory.path().join("whit"), &counter("nobody"));
     let error = |script: &str| {
-        program(&directory.path().join("token"), script);
+        write_script(directory.path().join("token"), script);
         options(directory.path()).run(&mut |_| ()).unwrap_err().to_string()
     };
     let ended = error("read _; echo 'cannot enter' >&2; exit 1");

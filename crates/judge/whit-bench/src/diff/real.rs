@@ -6,7 +6,7 @@ use std::process::Command;
 
 use whit_perfdata::reader::Recording;
 use whit_profile::model::Profile;
-use whit_profile::{LoadOptions, load};
+use whit_profile::{ReadOptions, Reading, Samples};
 use whit_symbolize::{DebugDirs, SymbolizerConfig};
 use whit_view::diff::{DiffOptions, Per, Run, diff};
 use whit_view::hists::ShareInterval;
@@ -62,11 +62,13 @@ fn record(setup: &Setup, path: &Path) -> Result<(), Error> {
     output_of(command).map(drop)
 }
 
-fn profile(path: &Path) -> Result<Profile, Error> {
+/// The profile of a recording, without inlined functions.
+pub(crate) fn profile(path: &Path) -> Result<Profile, Error> {
     let mut symbols = SymbolizerConfig::new(DebugDirs::none());
     symbols.inlines = false;
-    let options = LoadOptions { blocks: true, ..LoadOptions::new(1, symbols) };
-    Ok(load(&Recording::open(path)?, &options, &|_, _| {})?)
+    let (recording, options) = (Recording::open(path)?, ReadOptions::new(1, symbols));
+    let question = Samples { blocks: true, ..Samples::default() };
+    Ok(Reading::open(&recording, &options).answer(question)?)
 }
 
 /// Each recording is in one pair at most, so that pairs do not depend on each other. The sides take turns.

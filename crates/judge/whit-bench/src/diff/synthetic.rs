@@ -12,7 +12,7 @@ use whit_perfdata::reader::Recording;
 use whit_perfdata::sample::{SampleId, SampleLayout};
 use whit_perfdata::writer::FileWriter;
 use whit_profile::model::Profile;
-use whit_profile::{LoadOptions, load};
+use whit_profile::{ReadOptions, Reading, Samples};
 use whit_symbolize::{DebugDirs, SymbolizerConfig};
 use whit_types::{Pid, Tid, TimestampNs};
 
@@ -128,17 +128,18 @@ pub(super) fn profile(functions: impl Iterator<Item = Option<u16>>) -> Result<Pr
     };
     let file = file().map_err(error::file("write", path))?;
     let recording = Recording::from_file(path, file)?;
-    Ok(load(&recording, &options(), &|_, _| {})?)
+    let question = Samples { blocks: true, ..Samples::default() };
+    Ok(Reading::open(&recording, &options()).answer(question)?)
 }
 
 /// Nothing of this machine is looked into: the program has no files.
-fn options() -> LoadOptions {
+fn options() -> ReadOptions {
     let nowhere = Path::new("/nonexistent/whit-bench");
     let dirs = DebugDirs { symfs: Some(nowhere.into()), ..DebugDirs::none() };
     let mut symbols = SymbolizerConfig::new(dirs);
     symbols.kernel.kallsyms = Some(nowhere.join("kallsyms"));
     symbols.perf_map_dirs.clear();
-    LoadOptions { blocks: true, ..LoadOptions::new(1, symbols) }
+    ReadOptions::new(1, symbols)
 }
 
 fn push_sample(out: &mut Vec<u8>, function: usize, time: u64) {

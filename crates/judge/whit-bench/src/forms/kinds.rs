@@ -2,10 +2,9 @@
 
 use clap::ValueEnum;
 use std::path::Path;
-use std::process::Command;
 
+use crate::installed::version_by;
 use crate::named::named;
-use crate::peer;
 
 /// A compiler of the programs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, ValueEnum)]
@@ -34,13 +33,8 @@ impl Compiler {
 
     /// Its own statement, where it is installed.
     pub(super) fn version(self) -> Option<String> {
-        match self {
-            Compiler::Go => {
-                let output = Command::new("go").arg("version").output().ok()?;
-                Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-            }
-            _ => peer::version(Path::new(&self.to_string())).ok(),
-        }
+        let option = if self == Compiler::Go { "version" } else { "--version" };
+        version_by(Path::new(&self.to_string()), &[option]).ok()
     }
 }
 

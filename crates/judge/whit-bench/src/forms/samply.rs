@@ -3,16 +3,17 @@
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use super::Options;
 use super::built::Built;
-use super::http;
 use super::judge::{Frame, Sample};
 use super::run::run;
+use crate::error::Error;
+use crate::running::Running;
 
 /// How long a server may take until it has an address, and how often it is looked at.
 const START_MAX: Duration = Duration::from_secs(30);
@@ -35,10 +36,15 @@ pub(super) fn read(data: &Path, built: &Built, options: &Options) -> Result<Vec<
     let server = Server::start(&profile, &file("samply-server.txt"))?;
     let stacks: Vec<_> = addresses.iter().map(|address| json!([[0, address]])).collect();
     let job = json!({ "jobs": [{ "memoryMap": [library], "stacks": stacks }] });
-    let path = format!("/{}/symbolicate/v5", server.token);
-    let answer = http::post(&server.address, &path, &job.to_string())?;
+    let url = format!("http://{}/{}/symbolicate/v5", server.address, server.token);
+    let answer = post(&url, &job.to_string()).map_err(|error| format!("samply: {error}"))?;
     let answer = serde_json::from_slice(&answer).map_err(|error| format!("samply: {error}"))?;
     Ok(samples(&answer, &addresses, built.image_base))
+}
+
+/// Gives the body of the answer, of any size.
+fn post(url: &str, json: &str) -> Result<Vec<u8>, ureq::Error> {
+    ureq::post(url).send(json)?.body_mut().with_config().limit(u64::MAX).read_to_vec()
 }
 
 /// The name and the id of the program, and the innermost address of each of its samples.
@@ -88,7 +94,7 @@ fn frames(answer: &Value) -> Vec<Frame> {
 
 /// `samply load`, which ends with this.
 struct Server {
-    child: Child,
+    running: Running,
     address: String,
     token: String,
 }
@@ -96,16 +102,14 @@ struct Server {
 impl Server {
     /// Waits until it has an address.
     fn start(profile: &Path, output: &Path) -> Result<Server, String> {
-        let failed = |error: std::io::Error| format!("samply's server: {error}");
-        let file = fs::File::create(output).map_err(failed)?;
+        let failed = |error: Error| format!("samply's server: {error}");
         let mut command = Command::new("samply");
-        command.args(["load", "--no-open", "-P", PORTS]).arg(profile).stdin(Stdio::null());
+        command.args(["load", "--no-open", "-P", PORTS]).arg(profile);
         if let Some(place) = profile.parent() {
             command.env("HOME", place).env("XDG_CACHE_HOME", place.join("cache"));
         }
-        command.stderr(file.try_clone().map_err(failed)?).stdout(file);
-        let child = command.spawn().map_err(failed)?;
-        let mut server = Server { child, address: String::new(), token: String::new() };
+        let running = Running::start(command, output).map_err(failed)?;
+        let mut server = Server { running, address: String::new(), token: String::new() };
         let begin = Instant::now();
         while begin.elapsed() < START_MAX {
             let said = fs::read_to_string(output).unwrap_or_default();
@@ -113,20 +117,12 @@ impl Server {
                 (server.address, server.token) = (address, token);
                 return Ok(server);
             }
-            if server.child.try_wait().map_err(failed)?.is_some() {
+            if server.running.has_ended().map_err(failed)? {
                 return Err(format!("samply's server ended: {}", said.trim()));
             }
             std::thread::sleep(START_INTERVAL);
         }
         Err("samply's server has no address".to_owned())
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

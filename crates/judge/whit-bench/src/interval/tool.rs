@@ -1,21 +1,17 @@
 //! One run of a tool that counts in intervals.
 
-use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::ValueEnum;
-use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
-use wait4::Wait4;
 
 use super::Target;
-use crate::error::{self, Error};
+use crate::counting::Counting;
+use crate::error::Error;
+use crate::installed::Installed;
 use crate::named::named;
-use crate::peer::{perf, version};
-use crate::record::recorder::refusal;
-use whit_measure::measure::{End, anonymous_file, wait_for_end};
+use crate::peer::perf;
 
 /// A tool that counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -31,26 +27,11 @@ pub(crate) enum ToolKind {
 named!(ToolKind);
 
 /// A tool that is installed here.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub(crate) struct Tool {
-    /// The program that counts.
-    pub(crate) kind: ToolKind,
-    pub(crate) program: PathBuf,
-    /// First line of the program's `--version`.
-    pub(crate) version: String,
-}
+pub(crate) type Tool = Installed<ToolKind>;
 
-impl Tool {
-    /// All that are here, and why others are not.
-    pub(super) fn detect_all(whit: &Path) -> (Vec<Tool>, Vec<String>) {
-        let (mut here, mut absent) = (Vec::new(), Vec::new());
-        for (kind, program) in [(ToolKind::Perf, perf()), (ToolKind::Whit, whit.to_owned())] {
-            match version(&program) {
-                Ok(version) => here.push(Tool { kind, program, version }),
-                Err(reason) => absent.push(format!("{kind}: {reason}")),
-            }
-        }
-        (here, absent)
+impl ToolKind {
+    pub(super) fn program(self, whit: &Path) -> PathBuf {
+        if self == ToolKind::Perf { perf() } else { whit.to_owned() }
     }
 }
 
@@ -112,42 +93,24 @@ impl Job<'_> {
 
     /// Has a tool count for the duration; the reason where it does not.
     pub(super) fn run(&self, tool: &Tool) -> Result<Result<Run, String>, Error> {
-        // Counts of the run before would be taken for those of this one.
-        let _ = std::fs::remove_file(self.output);
-        let failed = error::run(&tool.program);
-        let mut stderr = anonymous_file().map_err(&failed)?;
-        let mut command = Command::new(&tool.program);
-        command.args(self.arguments()).env("PERF_CONFIG", "/dev/null");
-        command.stdin(Stdio::null()).stdout(Stdio::null());
-        command.stderr(stderr.try_clone().map_err(&failed)?);
-        whit_sys::reset_signal_disposition(&mut command, whit_sys::Signal::Interrupt);
-        let begin = Instant::now();
-        let mut child = command.spawn().map_err(&failed)?;
-        if let End::TimedOut = wait_for_end(&child, self.duration, &|| None).map_err(&failed)? {
-            if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-                kill_process(pid, Signal::INT).map_err(|errno| failed(errno.into()))?;
-            }
-            if let End::TimedOut = wait_for_end(&child, self.limit, &|| None).map_err(&failed)? {
-                // Both fail where it has ended after all.
-                let _ = child.kill();
-                let _ = child.wait();
-                return Ok(Err(format!("did not end within {} s", self.limit.as_secs())));
-            }
-        }
-        let used = child.wait4().map_err(&failed)?.rusage;
+        let mut counting = Counting::start(&tool.program, &self.arguments(), self.output, |_| ())?;
+        let used = match counting.ends_within(self.duration)? {
+            true => counting.running.used()?,
+            false => match counting.interrupt(self.limit)? {
+                Ok(used) => used,
+                Err(reason) => return Ok(Err(reason)),
+            },
+        };
+        let wall_s = counting.begin.elapsed().as_secs_f64();
         let (intervals, counted_s) =
             printed(&std::fs::read_to_string(self.output).unwrap_or_default());
         if intervals == 0 {
-            let mut text = String::new();
-            // An unreadable output is not shown.
-            let _ = stderr.seek(SeekFrom::Start(0));
-            let _ = stderr.read_to_string(&mut text);
-            return Ok(Err(format!("printed nothing: {}", refusal(&text))));
+            return Ok(Err(format!("printed nothing: {}", counting.refusal())));
         }
         Ok(Ok(Run {
             user_s: used.utime.as_secs_f64(),
             sys_s: used.stime.as_secs_f64(),
-            wall_s: begin.elapsed().as_secs_f64(),
+            wall_s,
             intervals,
             counted_s,
         }))
@@ -174,11 +137,7 @@ mod tests {
 
     fn tool(script: &str, directory: &Path) -> Tool {
         let program = directory.join("tool");
-        // By another process: a file that is open for writing cannot be run.
-        let write = r#"printf '#!/bin/sh\n%s\n' "$1" > "$0"; chmod 755 "$0""#;
-        let mut shell = Command::new("sh");
-        let written = shell.args(["-c", write]).arg(&program).arg(script).status().unwrap();
-        assert!(written.success());
+        whit_testing::run::write_script(&program, script);
         Tool { kind: ToolKind::Whit, program, version: String::new() }
     }
 

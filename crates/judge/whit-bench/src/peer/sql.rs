@@ -1,7 +1,8 @@
 //! Statements of SQL, and the engine of others that is asked, too.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+
+use crate::installed::version_by;
 
 /// A statement by its place in a command line.
 pub(super) fn statement(place: &str) -> Option<&'static str> {
@@ -33,14 +34,7 @@ pub(super) fn python() -> PathBuf {
 /// The version of Python's DuckDB.
 pub(super) fn duckdb_version(python: &Path) -> Result<String, String> {
     let print = "import duckdb; print('DuckDB', duckdb.__version__)";
-    let output = Command::new(python).args(["-c", print]).stdin(Stdio::null()).output();
-    match output {
-        Ok(output) if output.status.success() => {
-            Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-        }
-        _ => Err(format!(
-            "{} has no duckdb: install it with pip, and name that Python in $PYTHON",
-            python.display()
-        )),
-    }
+    let missing = "install it with pip, and name that Python in $PYTHON";
+    version_by(python, &["-c", print])
+        .map_err(|_| format!("{} has no duckdb: {missing}", python.display()))
 }

@@ -20,6 +20,7 @@ use tracing::Instance;
 use crate::bench::Say;
 use crate::core_pmu;
 use crate::error::{self, Error};
+use crate::installed::in_words;
 use crate::page::{Page, median, spread};
 use crate::record::recorder::{Recorder, RecorderKind};
 use crate::rounds::{Column, Row, headings, interleave};
@@ -92,8 +93,7 @@ pub(crate) fn compare(
         let recorder = recorder.context("a case has a recorder")?;
         run(command, recorder, &case.options, &scratch, setup.limit)
     })?;
-    let absent = absent.iter().map(|missing| format!("{}: {}", missing.kind, missing.reason));
-    Ok(Comparison { absent: absent.collect(), rows })
+    Ok(Comparison { absent: in_words(&absent), rows })
 }
 
 /// One run; the reason where the recorder refused or failed.

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::random::Random;
+
 /// The next task of a CPU: a thread, or idle.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize)]
 pub(crate) struct Switch {
@@ -45,7 +47,7 @@ impl Trace {
 
     /// The first `count` switches; always the same.
     pub(crate) fn switches(self, count: u64) -> Vec<Switch> {
-        let mut random = Random(0x9e37_79b9_7f4a_7c15);
+        let mut random = Random::new(0x9e37_79b9_7f4a_7c15);
         let mut now = None;
         let mut next = |turn: u64| {
             now = loop {
@@ -64,22 +66,10 @@ impl Trace {
         match self {
             Trace::PingPong => Some((1, turn % 2)),
             Trace::Idle => turn.is_multiple_of(2).then_some((1, 0)),
-            Trace::Mix(processes) => Some((1 + random.below(processes), random.below(2))),
-            Trace::Cgroups if random.below(4) == 0 => None,
-            Trace::Cgroups => Some((1 + random.below(6), random.below(8))),
+            Trace::Mix(processes) => Some((1 + random.remainder(processes), random.remainder(2))),
+            Trace::Cgroups if random.remainder(4) == 0 => None,
+            Trace::Cgroups => Some((1 + random.remainder(6), random.remainder(8))),
         }
-    }
-}
-
-/// xorshift64: the same numbers everywhere.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % bound
     }
 }
 

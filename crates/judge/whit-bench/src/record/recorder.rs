@@ -6,7 +6,8 @@ use std::process::{Command, Stdio};
 use clap::ValueEnum;
 use serde::Serialize;
 
-use crate::peer::{perf, version};
+use crate::installed::{Absent, apart, version};
+use crate::peer::perf;
 pub(crate) use crate::recording::RecorderKind;
 
 /// Longest text of a refusal that is shown.
@@ -26,23 +27,17 @@ pub(crate) struct Recorder {
     help: String,
 }
 
-/// A recorder that is not installed here.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub(crate) struct AbsentRecorder {
-    /// The program that is missing.
-    pub(crate) kind: RecorderKind,
-    /// Why it cannot be used.
-    pub(crate) reason: String,
-}
-
 impl Recorder {
     /// Looks for the program, asks for its version and its options.
-    pub(crate) fn detect(kind: RecorderKind, whit: &Path) -> Result<Recorder, AbsentRecorder> {
+    pub(crate) fn detect(
+        kind: RecorderKind,
+        whit: &Path,
+    ) -> Result<Recorder, Absent<RecorderKind>> {
         let program = match kind {
             RecorderKind::Perf => perf(),
             RecorderKind::Whit => whit.to_owned(),
         };
-        let version = version(&program).map_err(|reason| AbsentRecorder { kind, reason })?;
+        let version = version(&program).map_err(|reason| Absent { kind, reason })?;
         let help = match kind {
             RecorderKind::Perf => help(&program),
             // whit itself names the options that it does not know.
@@ -52,15 +47,8 @@ impl Recorder {
     }
 
     /// All that are here, and why others are not.
-    pub(crate) fn detect_all(whit: &Path) -> (Vec<Recorder>, Vec<AbsentRecorder>) {
-        let (mut here, mut absent) = (Vec::new(), Vec::new());
-        for &kind in RecorderKind::value_variants() {
-            match Recorder::detect(kind, whit) {
-                Ok(recorder) => here.push(recorder),
-                Err(missing) => absent.push(missing),
-            }
-        }
-        (here, absent)
+    pub(crate) fn detect_all(whit: &Path) -> (Vec<Recorder>, Vec<Absent<RecorderKind>>) {
+        apart(RecorderKind::value_variants().iter().map(|kind| Recorder::detect(*kind, whit)))
     }
 
     /// Why an installed perf is too old for these options; `None` where it is not.

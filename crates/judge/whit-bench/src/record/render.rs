@@ -65,12 +65,9 @@ fn one_table(page: &mut Page, table: &TableResult) {
 
 fn cells(row: &Row) -> Vec<String> {
     let mut cells = vec![row.setting.name.clone(), row.recorder.to_string()];
-    match &row.summary {
-        RowSummary::Measured(figures) => cells.extend(figure_cells(figures)),
-        RowSummary::Refused { message } => cells.push(format!("refused: {}", cell(message))),
-        RowSummary::Failed { reason } => cells.push(format!("failed: {}", cell(reason))),
-        RowSummary::TimedOut { limit_s } => cells.push(format!("took more than {limit_s} s")),
-        RowSummary::NotRun => cells.push("not run".to_owned()),
+    match row.summary.figures() {
+        Some(figures) => cells.extend(figure_cells(figures)),
+        None => cells.push(cell(&row.summary.to_string())),
     }
     cells
 }
@@ -144,9 +141,7 @@ pub(super) fn progress(round: usize, row: &Row, run: &Run) -> String {
             figures.recorded.samples,
             ByteSize(figures.recorded.size_bytes),
         ),
-        Run::Refused { message } => format!("refused: {message}"),
-        Run::Failed { reason } => format!("failed: {reason}"),
-        Run::TimedOut { limit_s } => format!("ended after {limit_s} s"),
+        ended => ended.to_string(),
     };
     format!("  round {}: {name:<28} {what}", round + 1)
 }

@@ -1,5 +1,6 @@
 //! One run of one recorder with one setting.
 
+use std::fmt::{self, Display, Formatter};
 use std::path::Path;
 use std::time::Duration;
 
@@ -19,12 +20,12 @@ use whit_measure::measure::{self, Measurement, Outcome, Printed};
 /// `--affinity=node` frees memory twice) does not touch the recording.
 const PERF_IS_DONE: &str = "[ perf record: Captured and wrote ";
 
-/// Result of a run.
+/// The end of a run, or of all runs of a recorder with one setting.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
-pub(crate) enum Run {
+pub(crate) enum Ended<F> {
     /// The workload ran to its end, and there is a recording.
-    Measured(Box<Figures>),
+    Measured(Box<F>),
     /// The recorder did not start the workload.
     Refused {
         /// Message of the recorder that refused.
@@ -40,6 +41,44 @@ pub(crate) enum Run {
         /// The limit in seconds.
         limit_s: u64,
     },
+    /// No run was made.
+    NotRun,
+}
+
+/// The end of a single run.
+pub(crate) type Run = Ended<Figures>;
+
+impl<F> Ended<F> {
+    /// The figures, where there are any.
+    pub(crate) fn figures(&self) -> Option<&F> {
+        match self {
+            Ended::Measured(figures) => Some(figures),
+            _ => None,
+        }
+    }
+
+    /// The same, of figures of another kind.
+    pub(crate) fn without_figures<G>(&self) -> Ended<G> {
+        match self {
+            Ended::Refused { message } => Ended::Refused { message: message.clone() },
+            Ended::Failed { reason } => Ended::Failed { reason: reason.clone() },
+            Ended::TimedOut { limit_s } => Ended::TimedOut { limit_s: *limit_s },
+            Ended::Measured(_) | Ended::NotRun => Ended::NotRun,
+        }
+    }
+}
+
+/// The reason for which there are no figures.
+impl<F> Display for Ended<F> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Ended::Measured(_) => f.write_str("measured"),
+            Ended::Refused { message } => write!(f, "refused: {message}"),
+            Ended::Failed { reason } => write!(f, "failed: {reason}"),
+            Ended::TimedOut { limit_s } => write!(f, "took more than {limit_s} s"),
+            Ended::NotRun => f.write_str("not run"),
+        }
+    }
 }
 
 /// The figures of one run.
@@ -190,9 +229,8 @@ mod tests {
     fn run(script: &str, limit: Duration) -> Run {
         let root = tempfile::tempdir().unwrap();
         let whit = root.path().join("whit");
-        let script =
-            format!("#!/bin/sh\n[ \"$1\" = --version ] && {{ echo whit 0; exit; }}\n{script}\n");
-        whit_testing::run::write_program(&whit, &script);
+        let script = format!("[ \"$1\" = --version ] && {{ echo whit 0; exit; }}\n{script}");
+        whit_testing::run::write_script(&whit, &script);
         let recorder = Recorder::detect(RecorderKind::Whit, &whit).unwrap();
         let job = Job { words: vec!["none".into()], threads: 1, iterations: 1 };
         let scratch = Scratch::new(root.path()).unwrap();

@@ -2,33 +2,11 @@
 
 use serde::Serialize;
 
-use super::run::{Figures, Run};
+use super::run::{Ended, Figures, Run};
 use whit_measure::summary::Spread;
 
 /// Results of all runs of one recorder with one setting.
-#[derive(Clone, PartialEq, Debug, Serialize)]
-#[serde(rename_all = "snake_case", tag = "kind")]
-pub(crate) enum RowSummary {
-    /// Every run gave figures.
-    Measured(Box<RowFigures>),
-    /// The recorder refuses the setting.
-    Refused {
-        /// As the recorder printed it.
-        message: String,
-    },
-    /// A run failed.
-    Failed {
-        /// The exit status or message of the failed run.
-        reason: String,
-    },
-    /// A run exceeded the limit.
-    TimedOut {
-        /// The limit in seconds.
-        limit_s: u64,
-    },
-    /// No run was made.
-    NotRun,
-}
+pub(crate) type RowSummary = Ended<RowFigures>;
 
 /// Each figure over all rounds.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -60,26 +38,11 @@ impl RowSummary {
     /// Sums up the runs; one that is no measurement decides, since medians over the rest would
     /// hide it.
     pub(crate) fn of(runs: &[Run]) -> RowSummary {
-        let mut figures = Vec::new();
-        for run in runs {
-            match run {
-                Run::Measured(run) => figures.push(&**run),
-                Run::Refused { message } => {
-                    return RowSummary::Refused { message: message.clone() };
-                }
-                Run::Failed { reason } => return RowSummary::Failed { reason: reason.clone() },
-                Run::TimedOut { limit_s } => return RowSummary::TimedOut { limit_s: *limit_s },
-            }
-        }
-        RowFigures::of(&figures)
-            .map_or(RowSummary::NotRun, |figures| RowSummary::Measured(Box::new(figures)))
-    }
-
-    /// The figures, where there are any.
-    pub(crate) fn figures(&self) -> Option<&RowFigures> {
-        match self {
-            RowSummary::Measured(figures) => Some(figures),
-            _ => None,
+        let figures: Vec<&Figures> = runs.iter().filter_map(Run::figures).collect();
+        match runs.iter().find(|run| run.figures().is_none()) {
+            Some(run) => run.without_figures(),
+            None => RowFigures::of(&figures)
+                .map_or(RowSummary::NotRun, |figures| RowSummary::Measured(Box::new(figures))),
         }
     }
 }

@@ -3,13 +3,10 @@ use super::*;
 use crate::bench::Bench as _;
 use crate::bench::{Figures, page};
 use crate::record::summary::tests::run;
+use whit_testing::run::write_script;
 
 /// Far beyond what any of these tests takes.
 const GENEROUS: Duration = Duration::from_secs(600);
-
-fn script(path: &Path, text: &str) {
-    whit_testing::run::write_program(path, &format!("#!/bin/sh\n{text}\n"));
-}
 
 /// Runs the command behind `--` and takes a recording that was made before, unless it is to refuse.
 /// It prints the number of the round.
@@ -35,9 +32,9 @@ struct Bench {
 impl Bench {
     fn new() -> Bench {
         let root = tempfile::tempdir().unwrap();
-        script(&root.path().join("whit"), WHIT);
+        write_script(root.path().join("whit"), WHIT);
         for &workload in Workload::value_variants() {
-            script(&root.path().join(workload.program()), WORKLOAD);
+            write_script(root.path().join(workload.program()), WORKLOAD);
         }
         let made = root.path().join("made.data");
         write(&made, &Records::two_rings().0, with_cpu(), None);
@@ -151,7 +148,7 @@ fn comparison() -> Comparison {
     Comparison {
         tuning: Tuning { event: "cycles".into(), frequency: None, ring_size: "512K".into() },
         recorders: Vec::new(),
-        absent: vec![AbsentRecorder { kind: Perf, reason: "gone".into() }],
+        absent: vec![Absent { kind: Perf, reason: "gone".into() }],
         tables: vec![TableResult {
             table: TableKind::Loss,
             workload: Workload::Deep,

@@ -223,14 +223,10 @@ pub(crate) fn calibrate(
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use whit_testing::run::write_program;
+    use whit_testing::run::write_script;
 
     const LINE: &str = "checksum 1\nresult workload=deep threads=2 iterations=5 operations=10 \
         seconds=0.5 operations_per_s=20.0 user_s=0.75 system_s=0.25\n";
-
-    fn program(directory: &Path, script: &str) {
-        write_program(directory.join("deep"), &format!("#!/bin/sh\n{script}\n"));
-    }
 
     #[test]
     fn the_result_line_is_read() {
@@ -275,7 +271,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         // Claims a millisecond per iteration and takes none.
         let script = r#"awk "BEGIN { printf \"result seconds=%f operations_per_s=1 user_s=0 system_s=0\\n\", $4 / 1000 }""#;
-        program(directory.path(), script);
+        write_script(directory.path().join("deep"), script);
         let (target, limit) = (Duration::from_secs(100), Duration::from_secs(600));
         let job = calibrate(Workload::Deep, directory.path(), 3, target, limit).unwrap();
         assert_eq!((job.iterations, job.threads), (100_000, 3));
@@ -288,10 +284,10 @@ mod tests {
         let job = Job::new(Workload::Deep, directory.path(), 1, 1);
         let limit = Duration::from_secs(600);
         assert!(job.run(limit).unwrap_err().to_string().contains("deep"), "it is not there");
-        program(directory.path(), "echo broken >&2; exit 3");
+        write_script(directory.path().join("deep"), "echo broken >&2; exit 3");
         let error = job.run(limit).unwrap_err().to_string();
         assert!(error.contains("exit code 3: broken") && error.contains("make -C"), "{error}");
-        program(directory.path(), "echo nothing");
+        write_script(directory.path().join("deep"), "echo nothing");
         assert!(job.run(limit).unwrap_err().to_string().contains("prints no result"));
     }
 }

@@ -91,7 +91,8 @@ mod tests {
     use super::*;
     use crate::bench::page;
     use crate::compare::PeerResult;
-    use crate::peer::{AbsentPeer, Peer, PeerKind};
+    use crate::installed::Absent;
+    use crate::peer::{Peer, PeerKind};
     use crate::recording::Recording;
     use whit_measure::measure::{Measurement, Outcome};
 
@@ -127,7 +128,7 @@ mod tests {
                 command: "whit report -i FILE".into(),
                 function: String::new(),
             }],
-            absent: vec![AbsentPeer { kind: PeerKind::PerfScriptNoInline, reason: "gone".into() }],
+            absent: vec![Absent { kind: PeerKind::PerfScriptNoInline, reason: "gone".into() }],
             files: vec![FileResult { recording, results }],
         }
     }

@@ -7,10 +7,10 @@ use std::process::Command;
 use super::program_time::{self, ProgramTime};
 use crate::disk;
 use crate::error::{self, Error};
+use crate::installed::{in_words, version};
 use crate::named::named;
-use crate::peer::version;
 use crate::record::recorded::Recorded;
-use crate::record::recorder::{AbsentRecorder, Recorder, RecorderKind, refusal};
+use crate::record::recorder::{Recorder, RecorderKind, refusal};
 use crate::record::run::{Figures, Run, RunLimits, record};
 use crate::record::tables::EVERY_SWITCH;
 use crate::record::workload::{Job, Workload, WorkloadResult};
@@ -186,8 +186,7 @@ pub(super) struct Programs {
 impl Programs {
     pub(super) fn detect(whit: &Path) -> Programs {
         let (recorders, missing) = Recorder::detect_all(whit);
-        let reason = |it: &AbsentRecorder| format!("{}: {}", it.kind, it.reason);
-        let mut absent: Vec<String> = missing.iter().map(reason).collect();
+        let mut absent = in_words(&missing);
         let samply = version(Path::new(SAMPLY)).map_err(|reason| absent.push(reason)).ok();
         Programs { recorders, samply, absent }
     }

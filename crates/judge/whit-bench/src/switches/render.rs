@@ -1,20 +1,20 @@
 //! The comparison as text.
 
-use super::{Comparison, Cost, Load, ProgramTime, Row, Table, Way};
+use super::{Case, Comparison, Cost, Load, ProgramTime, Table, Way};
 use crate::bench::Figures;
-use crate::page::{MIB, Page, number, spread};
+use crate::page::{MIB, Page, median, number, spread};
+use crate::rounds::{Column, Row, headings};
 use whit_measure::summary::Spread;
 
-const HEADINGS: [&str; 9] = [
-    "recorder",
-    "slowdown ×",
-    "load's CPU ×",
-    "lost records %",
-    "samples",
-    "MiB",
-    "bytes a sample",
-    "recorder CPU s",
-    "BPF ns a run",
+const COLUMNS: [Column<Cost>; 8] = [
+    ("slowdown ×", |cost| Some(cost.slowdown), spread),
+    ("load's CPU ×", |cost| Some(cost.load_cpu).filter(|times| times.is_finite()), spread),
+    ("lost records %", |cost| Some(cost.recorded?.lost_share * 100.0), spread),
+    ("samples", |cost| Some(cost.recorded?.samples as f64), median),
+    ("MiB", |cost| Some(cost.size_bytes as f64 / MIB), median),
+    ("bytes a sample", bytes_a_sample, median),
+    ("recorder CPU s", |cost| Some(cost.recorder_cpu_s), median),
+    ("BPF ns a run", bpf_ns, median),
 ];
 
 impl Figures for Comparison {
@@ -32,7 +32,7 @@ impl Figures for Comparison {
 
     fn succeeded(&self) -> bool {
         let rows = || self.tables.iter().flat_map(|table| &table.rows);
-        rows().all(|row| !row.way.is_whit() || row.refused.is_none())
+        rows().all(|row| !row.case.way.is_whit() || row.refused.is_none())
     }
 }
 
@@ -53,9 +53,9 @@ fn table_of(page: &mut Page, table: &Table) {
         page.fact(format_args!("alone: {seconds} s, {rate:.0} operations a second"));
     }
     for row in &table.rows {
-        page.fact(format_args!("{}: `{}`", row.way, row.options));
+        page.fact(format_args!("{}: `{}`", row.case.way, row.case.options));
     }
-    page.table(HEADINGS, 1, table.rows.iter().map(|row| row_of(table, row)));
+    page.table(headings(&["recorder"], &COLUMNS), 1, table.rows.iter().map(row_of));
     for line in conclusion(table).into_iter().chain(of_programs(table)) {
         page.paragraph(line);
     }
@@ -74,29 +74,12 @@ fn of_programs(table: &Table) -> Option<String> {
     ))
 }
 
-fn row_of(table: &Table, row: &Row) -> Vec<String> {
-    let mut cells = vec![row.way.to_string()];
-    if let Some(reason) = &row.refused {
-        cells.push(format!("refused: {reason}"));
-        return cells;
+fn row_of(row: &Row<Case, Cost>) -> Vec<String> {
+    let way = row.case.way.to_string();
+    match &row.refused {
+        Some(reason) => vec![way, format!("refused: {reason}")],
+        None => row.cells(vec![way], &COLUMNS),
     }
-    let cell = |of: fn(&Cost) -> Option<f64>| {
-        table.spread(row.way, of).map_or_else(|| "–".to_owned(), |values| spread(&values))
-    };
-    let median = |of: fn(&Cost) -> Option<f64>| {
-        table.spread(row.way, of).map_or_else(|| "–".to_owned(), |values| number(values.median))
-    };
-    cells.extend([
-        cell(|cost| Some(cost.slowdown)),
-        cell(|cost| Some(cost.load_cpu).filter(|times| times.is_finite())),
-        cell(|cost| Some(cost.recorded?.lost_share * 100.0)),
-        median(|cost| Some(cost.recorded?.samples as f64)),
-        median(|cost| Some(cost.size_bytes as f64 / MIB)),
-        median(bytes_a_sample),
-        median(|cost| Some(cost.recorder_cpu_s)),
-        median(bpf_ns),
-    ]);
-    cells
 }
 
 fn bytes_a_sample(cost: &Cost) -> Option<f64> {
@@ -116,7 +99,7 @@ fn conclusion(table: &Table) -> Option<String> {
         Some((lost, of(|cost| Some(cost.slowdown))?, of(bytes_a_sample)?))
     };
     let whit = figures(Way::WhitBpf)?;
-    let perfs = table.rows.iter().map(|row| row.way).filter(|way| way.is_perf());
+    let perfs = table.rows.iter().map(|row| row.case.way).filter(|way| way.is_perf());
     let best = perfs.filter_map(|way| Some((way, figures(way)?)));
     let (way, best) = best.min_by(|(_, a), (_, b)| {
         let loss = |of: &(f64, f64, f64)| (of.0 * 1000.0).round();

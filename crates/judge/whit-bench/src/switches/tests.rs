@@ -1,7 +1,7 @@
 use super::*;
 use crate::bench::{Figures, page};
 use std::collections::HashSet;
-use std::path::Path;
+use whit_testing::run::write_script;
 
 fn cost(slowdown: f64, lost_share: f64) -> Cost {
     let bpf = Some(BpfRuns { runs: 10, run_time_ns: 4200 });
@@ -11,8 +11,7 @@ fn cost(slowdown: f64, lost_share: f64) -> Cost {
 
 fn table(rows: &[(Way, &[(f64, f64)])]) -> Table {
     let row = |(way, runs): &(Way, &[(f64, f64)])| Row {
-        way: *way,
-        options: "-a".into(),
+        case: Case { way: *way, options: "-a".into() },
         runs: runs.iter().map(|&(slowdown, lost)| cost(slowdown, lost)).collect(),
         refused: None,
     };
@@ -84,18 +83,14 @@ fn every_way_of_a_load_has_options_of_its_own() {
     }
 }
 
-fn program(path: &Path, script: &str) {
-    whit_testing::run::write_program(path, &format!("#!/bin/sh\n{script}\n"));
-}
-
 #[test]
 fn ways_are_run_and_refusals_kept() {
     let directory = tempfile::tempdir().unwrap();
     let result = "echo result seconds=1 operations_per_s=1 user_s=0 system_s=0";
-    program(&directory.path().join("deep"), result);
-    program(&directory.path().join("pingpong"), result);
+    write_script(directory.path().join("deep"), result);
+    write_script(directory.path().join("pingpong"), result);
     let whit = directory.path().join("whit");
-    program(&whit, "[ \"$1\" = --version ] && exec echo whit 0; echo 'no engine' >&2; exit 1");
+    write_script(&whit, "[ \"$1\" = --version ] && exec echo whit 0; echo 'no engine' >&2; exit 1");
     let options = Options {
         loads: vec![Load::Deep],
         rounds: 2,
@@ -110,7 +105,7 @@ fn ways_are_run_and_refusals_kept() {
     };
     let comparison = options.run(&mut |_| ()).unwrap();
     let table = &comparison.tables[0];
-    let whit = table.rows.iter().find(|row| row.way == Way::WhitBpf).unwrap();
+    let whit = table.rows.iter().find(|row| row.case.way == Way::WhitBpf).unwrap();
     assert_eq!((whit.refused.as_deref(), table.alone.len()), (Some("no engine"), 2));
     assert!(!comparison.succeeded());
 }

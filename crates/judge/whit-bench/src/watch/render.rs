@@ -1,6 +1,6 @@
 //! The results as text.
 
-use super::{Cost, Measured, ProcessCost, Row, Settings, Soak, SoakRow};
+use super::{Between, Cost, Measured, ProcessCost, Row, Settings, Soak, SoakRow};
 use crate::page::{Cell, MIB, Page, number};
 use whit_types::ByteSize;
 
@@ -36,14 +36,12 @@ fn cells(row: &Row) -> Vec<String> {
         cells.push(row.refused.clone().unwrap_or_else(|| "was not run".to_owned()));
         return cells;
     };
-    let both = |of: fn(&ProcessCost) -> f64| {
-        format!("{} / {}", number(of(&cost.watch)), number(of(&cost.recorder)))
-    };
-    cells.push(both(|it| it.cpu_percent));
-    cells.push(both(|it| it.peak_bytes as f64 / MIB));
-    cells.push(both(|it| it.wake_ups_an_hour));
-    cells.push(number(cost.bytes as f64 / MIB * 3600.0 / cost.seconds));
-    cells.push(cost.windows.to_string());
+    let between = &cost.between;
+    cells.push(both(between, |it| it.cpu_percent));
+    cells.push(both(between, |it| it.peak_bytes as f64 / MIB));
+    cells.push(both(between, |it| it.wake_ups_an_hour));
+    cells.push(number(between.bytes as f64 / MIB * 3600.0 / cost.seconds));
+    cells.push(between.windows.to_string());
     cells.push(cost.records.to_string());
     cells.push(lost(cost));
     cells
@@ -54,12 +52,12 @@ fn lost(cost: &Cost) -> String {
     if cost.records_lost > 0 {
         all.push(format!("{} records", cost.records_lost));
     }
-    all.extend(cost.losses.iter().map(named));
-    if all.is_empty() { "nothing".to_owned() } else { all.join(", ") }
+    listed(all, &cost.losses)
 }
 
-fn named((name, count): &(String, u64)) -> String {
-    format!("{name} {count}")
+fn listed(mut all: Vec<String>, losses: &[(String, u64)]) -> String {
+    all.extend(losses.iter().map(|(name, count)| format!("{name} {count}")));
+    if all.is_empty() { "nothing".to_owned() } else { all.join(", ") }
 }
 
 /// A table of the minutes, and the growth of memory.
@@ -81,18 +79,15 @@ pub(super) fn show_soak(soak: &Soak, page: &mut Page) {
 
 const SOAK: [Cell<SoakRow>; 8] = [
     ("minute", |row| number(row.at_s / 60.0)),
-    ("CPU %", |row| both(row, |it| it.cpu_percent)),
-    ("MiB", |row| both(row, |it| it.resident_bytes as f64 / MIB)),
-    ("wake-ups", |row| both(row, |it| it.wake_ups_an_hour / 60.0)),
-    ("windows", |row| row.windows.to_string()),
-    ("MiB written", |row| number(row.bytes as f64 / MIB)),
+    ("CPU %", |row| both(&row.between, |it| it.cpu_percent)),
+    ("MiB", |row| both(&row.between, |it| it.resident_bytes as f64 / MIB)),
+    ("wake-ups", |row| both(&row.between, |it| it.wake_ups_an_hour / 60.0)),
+    ("windows", |row| row.between.windows.to_string()),
+    ("MiB written", |row| number(row.between.bytes as f64 / MIB)),
     ("MiB kept", |row| ByteSize(row.kept_bytes).to_string()),
-    ("lost so far", |row| match row.losses.iter().map(named).collect::<Vec<_>>() {
-        lost if lost.is_empty() => "nothing".to_owned(),
-        lost => lost.join(", "),
-    }),
+    ("lost so far", |row| listed(Vec::new(), &row.losses)),
 ];
 
-fn both(row: &SoakRow, of: fn(&ProcessCost) -> f64) -> String {
-    format!("{} / {}", number(of(&row.watch)), number(of(&row.recorder)))
+fn both(between: &Between, of: fn(&ProcessCost) -> f64) -> String {
+    format!("{} / {}", number(of(&between.watch)), number(of(&between.recorder)))
 }

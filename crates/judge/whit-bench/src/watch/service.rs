@@ -6,10 +6,11 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use serde::Serialize;
 use serde_json::Value;
 
 use super::Settings;
-use super::process::Reading;
+use super::process::{ProcessCost, Reading};
 use crate::error::{self, Error};
 
 /// A service that does not record after this time does not begin.
@@ -35,6 +36,30 @@ pub(super) struct State {
     pub(super) kept_bytes: u64,
     /// Counters of the service that are not zero.
     pub(super) losses: Vec<(String, u64)>,
+}
+
+/// Figures of the time between two states.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub(crate) struct Between {
+    /// The service.
+    pub(crate) watch: ProcessCost,
+    /// Its recorder; zero where another one runs than before.
+    pub(crate) recorder: ProcessCost,
+    pub(crate) windows: u64,
+    pub(crate) bytes: u64,
+}
+
+impl State {
+    pub(super) fn since(&self, before: &State, seconds: f64) -> Between {
+        let is_same = before.recorder_pid == self.recorder_pid;
+        let recorder = self.recorder.since(&before.recorder, seconds);
+        Between {
+            watch: self.watch.since(&before.watch, seconds),
+            recorder: if is_same { recorder } else { ProcessCost::default() },
+            windows: self.windows - before.windows,
+            bytes: self.window_bytes - before.window_bytes,
+        }
+    }
 }
 
 impl Service {

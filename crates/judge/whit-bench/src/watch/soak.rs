@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use serde::Serialize;
 
-use super::process::ProcessCost;
-use super::service::{Service, State};
+use super::service::{Between, Service, State};
 use super::{Machine, Options, Settings};
 use crate::bench::Say;
 use crate::error::Error;
@@ -21,13 +20,8 @@ const SETTLED_SHARE: f64 = 0.2;
 pub(crate) struct SoakRow {
     /// Seconds since the service recorded.
     pub(crate) at_s: f64,
-    /// The service, since the row before.
-    pub(crate) watch: ProcessCost,
-    /// Its recorder; zero where another one runs than before.
-    pub(crate) recorder: ProcessCost,
-    /// Windows since the row before.
-    pub(crate) windows: u64,
-    pub(crate) bytes: u64,
+    #[serde(flatten)]
+    pub(crate) between: Between,
     pub(crate) kept_bytes: u64,
     /// Counters of losses so far.
     pub(crate) losses: Vec<(String, u64)>,
@@ -54,7 +48,10 @@ impl Soak {
             let first = rows.first().map_or(0, of);
             rows.iter().map(of).max().unwrap_or(0) as i64 - first as i64
         };
-        (growth(|row| row.watch.resident_bytes), growth(|row| row.recorder.resident_bytes))
+        (
+            growth(|row| row.between.watch.resident_bytes),
+            growth(|row| row.between.recorder.resident_bytes),
+        )
     }
 }
 
@@ -87,14 +84,9 @@ pub(super) fn soak(options: &Options, length: Duration, say: Say<'_>) -> Result<
 }
 
 fn row(at_s: f64, before: &State, now: &State, seconds: f64) -> SoakRow {
-    let is_same = before.recorder_pid == now.recorder_pid;
-    let recorder = now.recorder.since(&before.recorder, seconds);
     SoakRow {
         at_s,
-        watch: now.watch.since(&before.watch, seconds),
-        recorder: if is_same { recorder } else { ProcessCost::default() },
-        windows: now.windows - before.windows,
-        bytes: now.window_bytes - before.window_bytes,
+        between: now.since(before, seconds),
         kept_bytes: now.kept_bytes,
         losses: now.losses.clone(),
     }
@@ -103,6 +95,7 @@ fn row(at_s: f64, before: &State, now: &State, seconds: f64) -> SoakRow {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::watch::ProcessCost;
 
     fn state(recorder: u32, mib: u64, windows: u64) -> State {
         let mut state = State { recorder_pid: Some(recorder), windows, ..State::default() };
@@ -113,9 +106,9 @@ mod tests {
     #[test]
     fn a_row_covers_the_time_since_the_one_before() {
         let now = row(120.0, &state(1, 10, 3), &state(1, 12, 9), 60.0);
-        assert_eq!((now.windows, now.recorder.resident_bytes), (6, 12 << 20));
+        assert_eq!((now.between.windows, now.between.recorder.resident_bytes), (6, 12 << 20));
         let other = row(120.0, &state(1, 10, 3), &state(2, 12, 9), 60.0);
-        assert_eq!(other.recorder, ProcessCost::default());
+        assert_eq!(other.between.recorder, ProcessCost::default());
     }
 
     #[test]

@@ -31,6 +31,15 @@ pub fn cgroups_v2() -> Result<PathBuf, Skip> {
     Ok(mount)
 }
 
+/// The hierarchy of version 1 with this controller, and the mounts of version 2.
+pub fn cgroups_v1(controller: &str) -> Result<(PathBuf, Vec<PathBuf>), Skip> {
+    let mounts = mountinfo();
+    let found = find(&mounts, "cgroup", controller);
+    let mount = found.ok_or_else(|| Skip(format!("{controller} is not mounted as version 1")))?;
+    may_make(&mount).map_err(Skip)?;
+    Ok((mount, mounts.lines().filter_map(|line| find(line, "cgroup2", "")).collect()))
+}
+
 /// Whether this user can make cgroups in the hierarchy that perf events count by.
 pub fn cgroups() -> Probed {
     static KEPT: Kept = OnceLock::new();

@@ -15,7 +15,7 @@ pub use bpf::{
     bpf_cgroups, bpf_interrupts, bpf_moves_of_running_tasks, bpf_programs, bpf_stacks,
     bpf_statistics,
 };
-pub use cgroups::{Hierarchy, cgroup_hierarchy, cgroups, cgroups_v2};
+pub use cgroups::{Hierarchy, cgroup_hierarchy, cgroups, cgroups_v1, cgroups_v2};
 pub use events::{
     cgroup_events, deferred_chains, hardware_events, own_events, sched_exit, tracefs, tracepoint,
     tracepoints, uprobes, whole_cpus,
