@@ -6,7 +6,7 @@ use crate::failure::{bail_usage, usage};
 use crate::heading;
 use crate::input::InputArgs;
 use crate::message;
-use crate::progress::LoadProgress;
+use crate::progress::answer;
 use crate::sources::{Place, Sources};
 use crate::symbol_args::LoadArgs;
 use crate::terminal::{LineWidthArgs, TerminalArgs};
@@ -16,9 +16,9 @@ use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use whit_annotate::{AnnotatedFunction, Chosen, Syntax, Wanted, Weights, annotate};
 use whit_perfdata::reader::Recording;
-use whit_profile::CodeFinder;
 use whit_profile::model::{EventId, Profile};
 use whit_profile::warning::Warning;
+use whit_profile::{CodeFinder, Reading, Samples, WithCode};
 use whit_types::OutsideText;
 use whit_view::annotate::{AnnotateOptions, Annotated, PercentType, write_json, write_text};
 use whit_view::hists::Grouping;
@@ -162,13 +162,11 @@ pub(crate) fn run(args: &AnnotateArgs) -> Result<u8> {
 impl AnnotateArgs {
     /// Annotates and prints; gives the exit code. `None` where nothing is found, and the kernel's code has no names.
     fn annotated(&self, recording: &Recording, names_kernel: bool) -> Result<Option<u8>> {
-        let mut options = self.load.options(recording)?;
-        (options.blocks, options.names_kernel) = (self.wants_intervals(), names_kernel);
-        let progress = LoadProgress::new("reading", self.quiet);
-        let update = |done, total| progress.update(done, total);
-        let loaded = whit_profile::load_code(recording, &options, &update);
-        progress.finish();
-        let (profile, finder) = loaded?;
+        let options = self.load.options(recording)?;
+        let blocks = self.wants_intervals();
+        let samples = Samples { leaves: true, blocks, names_kernel, ..Samples::default() };
+        let reading = Reading::open(recording, &options);
+        let (profile, finder) = answer(reading, WithCode(samples), self.quiet)?;
         let wanted = Wanted { dsos: self.dsos.clone(), event: self.event(&profile)? };
         let weights = Weights::new(&profile);
         let found = self.find(&profile, &weights, &wanted, &finder)?;

@@ -4,17 +4,21 @@ use crate::completion;
 use crate::failure::usage;
 use crate::heading;
 use crate::input::RecordingArgs;
-use crate::progress::LoadProgress;
+use crate::page::SwitchesWhereRecorded;
+use crate::progress::answer;
 use crate::symbol_args::LoadArgs;
-use crate::terminal::TerminalArgs;
+use crate::terminal::{TerminalArgs, show};
 use anyhow::Result;
 use std::io::Write;
 use whit_perfdata::reader::Recording;
+use whit_perfdata::request::request_of;
 use whit_profile::handle;
 use whit_profile::model::Profile;
-use whit_profile::switches::{self, SwitchOptions, Switches};
+use whit_profile::switches::{SwitchOptions, Switches};
+use whit_profile::{Reading, Samples};
 use whit_view::brief::{self, Brief, ChosenByCpu, DEFAULT_BUDGET, MAX_WAITS};
 use whit_view::relatives::{self, Relatives, Side};
+use whit_why::{ChosenRequests, Interval, WhichRequests, Why, WhyError};
 
 /// The answers.
 #[derive(clap::Args, Debug)]
@@ -74,7 +78,10 @@ fn print_brief(given: &Given<'_>, budget: usize) -> Result<()> {
         true => Err(ChosenByCpu),
         false => Ok(switches.as_ref()),
     };
-    let brief = Brief::new(&profile, switches);
+    let mut brief = Brief::new(&profile, switches);
+    if let Some((why, request)) = critical_path(given, &recording)? {
+        brief = brief.with_path(&why, request.as_deref());
+    }
     let mut out = given.terminal.output();
     let written = match given.json {
         true => brief::write_json(&mut out, &brief, budget)?,
@@ -85,44 +92,58 @@ fn print_brief(given: &Given<'_>, budget: usize) -> Result<()> {
 }
 
 fn load(given: &Given<'_>, recording: &Recording) -> Result<(Profile, Option<Switches>)> {
-    let mut options = given.load.options(recording)?;
-    options.blocks = true;
-    options.facets.cgroup = whit_profile::has_cgroups(recording);
-    let progress = LoadProgress::new("reading", given.quiet);
-    let update = |done, total| progress.update(done, total);
-    let loaded = if switches::may_show(recording) && !given.load.chooses_cpus() {
-        let wanted =
-            SwitchOptions { max_worst: MAX_WAITS, locks: true, ..SwitchOptions::default() };
-        switches::load(recording, &options, wanted, &update)
-            .map(|(profile, switches)| (profile, Some(switches)))
-    } else {
-        whit_profile::load(recording, &options, &update).map(|profile| (profile, None))
-    };
-    progress.finish();
-    Ok(loaded?)
+    let options = given.load.options(recording)?;
+    let mut samples = Samples { blocks: true, ..Samples::default() };
+    samples.facets.cgroup = whit_profile::has_cgroups(recording);
+    let switches = SwitchOptions { max_worst: MAX_WAITS, locks: true, ..SwitchOptions::default() };
+    let switches = (!given.load.chooses_cpus()).then_some(switches);
+    let question = SwitchesWhereRecorded { samples, switches };
+    Ok(answer(Reading::open(recording, &options), question, given.quiet)?)
+}
+
+/// Recordings up to this size have a critical path, for which switches are read once more.
+const MAX_PATH_BYTES: u64 = 16 << 20;
+
+/// The critical path of the slowest request, or of the command, with the name of the request. There is none where the
+/// recording does not tell it.
+fn critical_path(
+    given: &Given<'_>,
+    recording: &Recording,
+) -> Result<Option<(Why, Option<String>)>> {
+    let options = given.load.options(recording)?;
+    if options.selection.is_part() || recording.size_bytes > MAX_PATH_BYTES {
+        return Ok(None);
+    }
+    let mut names = recording.events.iter().filter_map(|event| request_of(&event.name));
+    let request = names.next().map(|(name, _)| name.to_owned());
+    let requests = request.clone().map(|name| {
+        let which = WhichRequests::Rank(1);
+        ChosenRequests { name, which }
+    });
+    let interval = Interval { requests, ..Interval::default() };
+    match answer(Reading::open(recording, &options), interval, given.quiet) {
+        Ok(why) => Ok(Some((why, request))),
+        Err(WhyError::Load(error)) => Err(error.into()),
+        Err(_) => Ok(None),
+    }
 }
 
 fn print_relatives(given: &Given<'_>, side: Side, function: &str) -> Result<()> {
     let recording = given.input.open()?;
     let options = given.load.options(&recording)?;
-    let progress = LoadProgress::new("reading", given.quiet);
-    let loaded =
-        whit_profile::load(&recording, &options, &|done, total| progress.update(done, total));
-    progress.finish();
-    let profile = loaded?;
+    let reading = Reading::open(&recording, &options);
+    let profile = answer(reading, Samples::default(), given.quiet)?;
     check_handles(&[function], &profile)?;
     let relatives = Relatives::new(&profile, side, function, given.load.inline());
     if relatives.is_empty() {
         return Err(usage(no_samples(function, &profile)));
     }
-    let mut out = given.terminal.output();
-    if given.json {
-        relatives::write_json(&mut out, &relatives)?;
-        writeln!(out)?;
-    } else {
-        relatives::write_text(&mut out, &relatives)?;
-    }
-    Ok(out.flush()?)
+    Ok(show(
+        given.terminal.output(),
+        given.json,
+        |out| relatives::write_json(out, &relatives),
+        |out| relatives::write_text(out, &relatives),
+    )?)
 }
 
 fn no_samples(function: &str, profile: &Profile) -> anyhow::Error {

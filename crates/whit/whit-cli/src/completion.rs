@@ -18,8 +18,8 @@ use whit_events::{PmuTable, SYSFS_PMUS, TracefsIds};
 use whit_host::cgroup::Hierarchy;
 use whit_host::roots::Roots;
 use whit_perfdata::reader::Recording;
-use whit_profile::LoadOptions;
 use whit_profile::model::Profile;
+use whit_profile::{ReadOptions, Reading, Samples};
 use whit_symbolize::{DebugDirs, SymbolizerConfig};
 use whit_view::hists::{Field, SortKey};
 
@@ -204,7 +204,8 @@ fn load(path: &std::path::Path) -> Result<Profile> {
     }
     let mut symbols = SymbolizerConfig::new(DebugDirs::with_cache(perf_cache::directory()));
     symbols.inlines = false;
-    Ok(whit_profile::load(&recording, &LoadOptions::new(1, symbols), &|_, _| {})?)
+    let options = ReadOptions::new(1, symbols);
+    Ok(Reading::open(&recording, &options).answer(Samples::default())?)
 }
 
 #[cfg(test)]

@@ -8,14 +8,14 @@ use crate::heading;
 use crate::input;
 use crate::message;
 use crate::page;
-use crate::progress::LoadProgress;
+use crate::progress::answer;
 use crate::query;
 use crate::symbol_args::LoadArgs;
-use crate::terminal::{TerminalArgs, WidthArgs};
+use crate::terminal::{TerminalArgs, WidthArgs, show};
 use anyhow::{Result, anyhow};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use whit_profile::model::Profile;
+use whit_profile::{Reading, Samples};
 use whit_types::OutsideText;
 use whit_view::diff::{self, Diff, DiffOptions, DiffTextOptions, Per, Run};
 use whit_view::hists::Filters;
@@ -126,15 +126,13 @@ impl DiffArgs {
                 return Ok(args.judge(&diff));
             }
         }
-        let mut out = args.width.fit(args.terminal.output(), !args.json);
-        if args.json {
-            diff::write_json(&mut out, &diff)?;
-            writeln!(out)?;
-        } else {
-            let options = DiffTextOptions { percent_limit: args.percent_limit, quiet: args.quiet };
-            diff::write_text(&mut out, &diff, &options)?;
-        }
-        out.flush()?;
+        let options = DiffTextOptions { percent_limit: args.percent_limit, quiet: args.quiet };
+        show(
+            args.width.fit(args.terminal.output(), !args.json),
+            args.json,
+            |out| diff::write_json(out, &diff),
+            |out| diff::write_text(out, &diff, &options),
+        )?;
         Ok(args.judge(&diff))
     }
 
@@ -170,13 +168,9 @@ impl DiffArgs {
     /// Loads a recording and reduces it; only the sums stay in memory, and for a page the profile.
     fn load(&self, path: &Path, options: &DiffOptions) -> Result<Loaded> {
         let recording = input::open(path)?;
-        let mut load = self.load.options(&recording)?;
-        load.blocks = true;
-        let progress = LoadProgress::new("reading", self.quiet);
-        let update = |done, total| progress.update(done, total);
-        let profile = whit_profile::load(&recording, &load, &update);
-        progress.finish();
-        let profile = profile?;
+        let read = self.load.options(&recording)?;
+        let samples = Samples { blocks: true, ..Samples::default() };
+        let profile = answer(Reading::open(&recording, &read), samples, self.quiet)?;
         let kept = self.html.is_some().then(|| profile.clone());
         Ok((Run::of(profile, options)?, kept))
     }

@@ -8,9 +8,9 @@ use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsRawFd;
 use whit_perfdata::reader::Recording;
-use whit_profile::LoadOptions;
 use whit_profile::model::Profile;
 use whit_profile::switches::Switches;
+use whit_profile::{ReadOptions, Samples};
 use whit_symbolize::RunningList;
 use whit_sys::descriptor::{duplicate, inheritable};
 use whit_view::stdio::StdioOptions;
@@ -24,11 +24,13 @@ const PROGRAM: &str = "whit-terminal";
 pub struct FirstView {
     /// The recordings, for more of them.
     pub recordings: Vec<Recording>,
-    /// How the samples of the only recording are loaded.
-    pub load: Option<LoadOptions>,
+    /// How the only recording is read.
+    pub options: Option<ReadOptions>,
+    /// How its samples are summed up.
+    pub samples: Samples,
     /// The samples of all.
     pub profile: Profile,
-    /// The waits, where they are shown first.
+    /// The waits, where the recording has any.
     pub switches: Option<Switches>,
     /// Whether the recording has waits.
     pub may_have_waits: bool,

@@ -5,9 +5,9 @@ use crate::heading;
 use anyhow::{Error, Result, anyhow, bail};
 use whit_perfdata::attr::SampleType;
 use whit_perfdata::reader::Recording;
-use whit_profile::Counted;
+use whit_profile::model::Profile;
 use whit_profile::parallelism::ParallelismOf;
-use whit_profile::switches;
+use whit_profile::{Counted, Samples, switches};
 use whit_view::hists::{Field, HistsOptions, Levels, SortKey, WeightColumn, WeightColumns};
 
 /// How many threads ran, and weights by that.
@@ -90,8 +90,23 @@ pub(crate) fn needs_parallelism(recording: &Recording, of: ParallelismOf) -> Res
     Ok(())
 }
 
+/// Refuses a profile whose samples have no parallelism although it was asked for.
+///
+/// # Errors
+/// The recording has no switches.
+pub(crate) fn has_switches(
+    recording: &Recording,
+    samples: &Samples,
+    profile: &Profile,
+) -> Result<()> {
+    match samples.parallelism.is_some() && profile.parallelism.is_none() {
+        true => Err(no_switches(recording)),
+        false => Ok(()),
+    }
+}
+
 /// The recording has no context switches.
-pub(crate) fn no_switches(recording: &Recording) -> Error {
+fn no_switches(recording: &Recording) -> Error {
     anyhow!(
         "latency and parallelism need the context switches, and {} has none: record again with \
          --switch-events",

@@ -43,6 +43,7 @@ pub mod progress;
 pub mod query;
 mod record;
 pub mod report;
+mod requests;
 mod row_args;
 mod scope;
 mod script;
@@ -105,6 +106,8 @@ enum Command {
     Locks(locks::LocksArgs),
     /// Explain why a thread took its time: the critical path through the threads that it waited for
     Why(why::WhyArgs),
+    /// Show the durations of requests, and the parts of their time that make some of them slow
+    Requests(requests::RequestsArgs),
     /// Write a recording in the form that other tools read
     Export(export::ExportArgs),
     /// Show the page of a recording in the browser, with exact ranges of time, and in Firefox Profiler
@@ -180,6 +183,7 @@ fn run() -> Result<u8> {
     }
     let mut command = parse()?.command;
     privileges::settle(privileges, &mut command)?;
+    whit_sys::process_files::start_helper();
     match command {
         Command::Record(args) => record::run(&args),
         Command::Stat(args) => stat::run(&args),
@@ -192,6 +196,7 @@ fn run() -> Result<u8> {
         Command::Switches(args) => switches::run(&args),
         Command::Locks(args) => locks::run(&args),
         Command::Why(args) => why::run(&args),
+        Command::Requests(args) => requests::run(&args),
         Command::Export(args) => export::run(&args),
         Command::Serve(args) => serve::start(&args),
         Command::Query(args) => query::start(&args),

@@ -3,17 +3,17 @@
 use crate::brief::check_handles;
 use crate::heading;
 use crate::input::RecordingArgs;
-use crate::progress::LoadProgress;
+use crate::progress::answer;
 use crate::symbol_args::LoadArgs;
-use crate::terminal::{TerminalArgs, WidthArgs};
+use crate::terminal::{TerminalArgs, WidthArgs, show};
 use crate::wall::{StackFilterArgs, WaitLengthArgs, needs_switches};
 use crate::without_match;
 use anyhow::{Result, bail};
-use std::io::Write;
 use whit_perfdata::reader::Recording;
 use whit_profile::model::Profile;
-use whit_profile::switches::{SwitchOptions, Switches, WaitFilter};
+use whit_profile::switches::{SamplesAndSwitches, SwitchOptions, Switches, WaitFilter};
 use whit_profile::warning::Warning;
+use whit_profile::{Reading, Samples};
 use whit_view::locks::{By, DEFAULT_LIMIT, LockViewOptions, write_json, write_text};
 
 /// Arguments of `whit locks`.
@@ -75,26 +75,21 @@ pub(crate) fn run(args: &LocksArgs) -> Result<u8> {
             profile.recording.path
         );
     }
-    let mut out = args.width.fit(args.terminal.output(), !args.json);
-    if args.json {
-        write_json(&mut out, &profile, &switches, &options)?;
-        writeln!(out)?;
-    } else {
-        write_text(&mut out, &profile, &switches, &options)?;
-    }
-    out.flush()?;
+    show(
+        args.width.fit(args.terminal.output(), !args.json),
+        args.json,
+        |out| write_json(out, &profile, &switches, &options),
+        |out| write_text(out, &profile, &switches, &options),
+    )?;
     Ok(0)
 }
 
 fn load(args: &LocksArgs, recording: &Recording, waits: WaitFilter) -> Result<(Profile, Switches)> {
     let options = args.load.options(recording)?;
-    let wanted = SwitchOptions { locks: true, waits, ..SwitchOptions::default() };
-    let progress = LoadProgress::new("reading", args.quiet);
-    let loaded = whit_profile::switches::load(recording, &options, wanted, &|done, total| {
-        progress.update(done, total);
-    });
-    progress.finish();
-    let (mut profile, switches) = loaded?;
+    let switches = SwitchOptions { locks: true, waits, ..SwitchOptions::default() };
+    let question = SamplesAndSwitches { samples: Samples::default(), switches };
+    let reading = Reading::open(recording, &options);
+    let (mut profile, switches) = answer(reading, question, args.quiet)?;
     // No number of locks comes from samples.
     profile.warnings.retain(|warning| !matches!(warning, Warning::SamplesInStep { .. }));
     Ok((profile, switches))

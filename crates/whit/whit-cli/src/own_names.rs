@@ -15,9 +15,10 @@ use whit_perfdata::export::{self, features_of_file};
 use whit_perfdata::names::{fill, pack};
 use whit_perfdata::reader::{Form, Recording};
 use whit_perfdata::writer::FileWriter;
-use whit_profile::switches::{self, SwitchOptions};
+use whit_profile::switches::{self, SamplesAndSwitches, SwitchOptions};
 use whit_profile::{
-    Chained, LoadOptions, NamesCollector, SourceLine, load_code, own_names, write_chained,
+    Chained, ChainedRecords, NotedNames, ReadOptions, Reading, Samples, SourceLine, WithCode,
+    own_names,
 };
 use whit_sys::unnamed_file::UnnamedFile;
 use whit_view::annotate::{AnnotateOptions, Annotated, write_json};
@@ -54,26 +55,23 @@ pub(crate) fn has_dumps(recording: &Recording) -> bool {
 /// Writes a recording into one file, with call chains in the place of stack dumps and with the names of its frames.
 pub(crate) fn write_with_names(
     recording: &Recording,
-    options: &LoadOptions,
+    options: &ReadOptions,
     extent: Extent,
     out: &mut File,
     update: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<Written> {
     let mut options = options.clone();
     // Names that the recording carries already go on with it.
-    options.symbols.embedded = own_names(recording).unwrap_or_default();
-    let records = write_records(recording, &options, out, update)?;
+    options.names.symbols.embedded = own_names(recording).unwrap_or_default();
+    let reading = Reading::open(recording, &options).with_progress(update);
+    let records = write_records(reading, out)?;
     let written = Recording::from_file(&recording.path, out.try_clone()?)?;
     let names_bytes = add_names(&written, options, extent, out)?;
     Ok(Written { records, names_bytes })
 }
 
-fn write_records(
-    recording: &Recording,
-    options: &LoadOptions,
-    out: &mut File,
-    update: &(dyn Fn(u64, u64) + Sync),
-) -> Result<Chained> {
+fn write_records(reading: Reading<'_>, out: &mut File) -> Result<Chained> {
+    let recording = reading.recording();
     let events = chained_events(&recording.events);
     let mut file = FileWriter::create(BufWriter::with_capacity(WRITE_BYTES, out), &events)?;
     let mut put = |_: usize, records: &[u8]| match recording.form {
@@ -81,7 +79,7 @@ fn write_records(
         Form::Directory => file.append(&export::without_rounds(records)),
         Form::File => file.append(records),
     };
-    let written = write_chained(recording, options, update, &mut put)?;
+    let written = reading.answer(ChainedRecords { put: &mut put })?;
     let mut features = features_of_file(recording, &events);
     if written.samples > 0 || features.unwound().is_some() {
         features.set_unwound(&written.unwound);
@@ -94,32 +92,30 @@ fn write_records(
 /// of the names.
 pub(crate) fn add_names(
     recording: &Recording,
-    options: LoadOptions,
+    options: ReadOptions,
     extent: Extent,
     file: &File,
 ) -> Result<u64> {
-    let collector = NamesCollector::new(options);
-    let quiet = |_: u64, _: u64| ();
+    let options = options.with_notes();
+    let reading = Reading::open(recording, &options);
     if switches::may_show(recording) {
-        let wanted = SwitchOptions { locks: true, ..SwitchOptions::default() };
-        switches::load(recording, collector.options(), wanted, &quiet)?;
+        let switches = SwitchOptions { locks: true, ..SwitchOptions::default() };
+        reading.answer(SamplesAndSwitches { samples: Samples::default(), switches })?;
     }
     let lines = match extent {
         Extent::Hot => Vec::new(),
-        Extent::All => ask_for_code(recording, &collector)?,
+        Extent::All => ask_for_code(reading)?,
     };
-    let names = pack(&collector.collect(recording, &lines, &quiet)?)?;
+    let names = pack(&reading.answer(NotedNames { lines: &lines })?)?;
     fill(file, &names)?;
     Ok(names.len() as u64)
 }
 
 /// Takes functions apart as `whit annotate` and pages do, so that the answers about their code are noted. Gives the
 /// texts of their source lines.
-fn ask_for_code(
-    recording: &Recording,
-    collector: &NamesCollector,
-) -> Result<Vec<(SourceLine, String)>> {
-    let (profile, finder) = load_code(recording, collector.options(), &|_, _| ())?;
+fn ask_for_code(reading: Reading<'_>) -> Result<Vec<(SourceLine, String)>> {
+    let samples = Samples { leaves: true, ..Samples::default() };
+    let (profile, finder) = reading.answer(WithCode(samples))?;
     let weights = Weights::new(&profile);
     let wanted = Wanted { dsos: Vec::new(), event: None };
     let options = AnnotateOptions { source: true, inline: true, ..AnnotateOptions::default() };
@@ -144,7 +140,7 @@ fn ask_for_code(
 
 /// Adds names to a finished recording of this machine. Stack dumps become call chains; else its records stay as they
 /// are. An error leaves it as it was.
-pub(crate) fn embed(path: &Path, options: LoadOptions, extent: Extent) -> Result<u64> {
+pub(crate) fn embed(path: &Path, options: ReadOptions, extent: Extent) -> Result<u64> {
     let recording = Recording::open(path)?;
     if !has_dumps(&recording) {
         let data = match recording.form {

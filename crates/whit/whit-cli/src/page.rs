@@ -14,8 +14,8 @@ use whit_page::{
 use whit_perfdata::existing::{Existing, existing};
 use whit_perfdata::reader::Recording;
 use whit_profile::model::Profile;
-use whit_profile::switches::{self, SwitchOptions, Switches};
-use whit_profile::{CodeFinder, LoadError, LoadOptions, SinglesWanted};
+use whit_profile::switches::{self, SamplesAndSwitches, SwitchOptions, Switches};
+use whit_profile::{CodeFinder, LoadError, Question, Reading, Samples, SinglesWanted, WithCode};
 use whit_types::OutsideText;
 use whit_view::diff::Diff;
 use whit_view::hists::Filters;
@@ -66,34 +66,64 @@ pub fn check(path: &Path) -> Result<()> {
     output::check_no_recording(path)
 }
 
-/// Has the loader keep what a page shows beside a report: the time of samples, and, where no text tells rows apart
-/// by their parts, their cgroups.
-pub fn load(recording: &Recording, options: &mut LoadOptions, is_alone: bool) {
+/// Adds the parts that a page shows beside a report: the time of samples, and, where no text tells rows apart by their
+/// parts, their cgroups.
+pub fn samples(recording: &Recording, mut samples: Samples, is_alone: bool) -> Samples {
     // Rows by stretches of time have their times already, in a length that the user chose.
-    if options.facets.time_quantum_ns.is_none() {
-        options.singles = Some(SinglesWanted::Few);
+    if samples.facets.time_quantum_ns.is_none() {
+        samples.singles = Some(SinglesWanted::Few);
     }
-    options.facets.cgroup |= is_alone && whit_profile::has_cgroups(recording);
+    samples.facets.cgroup |= is_alone && whit_profile::has_cgroups(recording);
+    samples
 }
 
-/// Loads a recording with its code, and with its context switches where they are wanted and it has any.
-pub fn load_parts(
-    recording: &Recording,
-    options: &LoadOptions,
-    wants_switches: bool,
-    update: &(dyn Fn(u64, u64) + Sync),
-) -> Result<Loaded, LoadError> {
-    if wants_switches && switches::may_show(recording) {
-        let wanted =
-            SwitchOptions { max_worst: 0, max_spans: MAX_SPANS, ..SwitchOptions::default() };
-        let loaded = switches::load_with_code(recording, options, wanted, update);
-        return loaded.map(|(profile, switches, code)| {
-            let has_switches = switches.sources.has_switches();
-            Loaded { profile, switches: has_switches.then_some(switches), code: Some(code) }
-        });
+/// Samples, with context switches where they are wanted and the recording may have any.
+pub(crate) struct SwitchesWhereRecorded {
+    pub(crate) samples: Samples,
+    pub(crate) switches: Option<SwitchOptions>,
+}
+
+impl Question for SwitchesWhereRecorded {
+    type Answer = (Profile, Option<Switches>);
+    type Error = LoadError;
+
+    fn read(self, reading: Reading<'_>) -> Result<(Profile, Option<Switches>), LoadError> {
+        let SwitchesWhereRecorded { samples, switches } = self;
+        match switches.filter(|_| switches::may_show(reading.recording())) {
+            Some(switches) => reading
+                .answer(SamplesAndSwitches { samples, switches })
+                .map(|(profile, switches)| (profile, Some(switches))),
+            None => reading.answer(samples).map(|profile| (profile, None)),
+        }
     }
-    let loaded = whit_profile::load_with_code(recording, options, update);
-    loaded.map(|(profile, code)| Loaded { profile, code: Some(code), ..Loaded::default() })
+}
+
+/// Samples with their code, and with context switches where they are wanted and the recording has any.
+#[derive(Clone, Copy, Debug)]
+pub struct PageParts {
+    /// How samples are summed up.
+    pub samples: Samples,
+    /// Whether the page shows waits.
+    pub switches: bool,
+}
+
+impl Question for PageParts {
+    type Answer = Loaded;
+    type Error = LoadError;
+
+    fn read(self, reading: Reading<'_>) -> Result<Loaded, LoadError> {
+        let PageParts { samples, switches } = self;
+        if switches && switches::may_show(reading.recording()) {
+            let switches =
+                SwitchOptions { max_worst: 0, max_spans: MAX_SPANS, ..SwitchOptions::default() };
+            let question = WithCode(SamplesAndSwitches { samples, switches });
+            let (profile, switches, code) = reading.answer(question)?;
+            let switches = Some(switches).filter(|switches| switches.sources.has_switches());
+            return Ok(Loaded { profile, switches, code: Some(code) });
+        }
+        let (profile, code) = reading.answer(WithCode(samples))?;
+        Ok(Loaded { profile, code: Some(code), switches: None })
+    }
 }
 
 /// Writes a recording as one page.

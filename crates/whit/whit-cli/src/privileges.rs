@@ -31,6 +31,7 @@ fn needed(command: &Command) -> &'static [Capability] {
         | Command::Switches(_)
         | Command::Locks(_)
         | Command::Why(_)
+        | Command::Requests(_)
         | Command::Export(_)
         | Command::Serve(_)
         | Command::Query(_)
@@ -52,6 +53,7 @@ pub(crate) fn symbol_args(command: &mut Command) -> Option<&mut SymbolArgs> {
         Command::Switches(args) => Some(&mut args.load.symbols),
         Command::Locks(args) => Some(&mut args.load.symbols),
         Command::Why(args) => Some(&mut args.symbols),
+        Command::Requests(args) => Some(&mut args.symbols),
         Command::Export(args) => Some(&mut args.load.symbols),
         Command::Serve(args) => Some(&mut args.load.symbols),
         Command::Record(_)

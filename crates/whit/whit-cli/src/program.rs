@@ -41,7 +41,9 @@ pub fn serve_args() -> Result<ServeArgs> {
 
 /// The command line of a program of its own. Options may be abbreviated.
 pub fn parse<P: clap::Parser>(arguments: Vec<OsString>) -> Result<P> {
-    Ok(crate::abbreviation::parse(arguments)?)
+    let parsed = crate::abbreviation::parse(arguments)?;
+    whit_sys::process_files::start_helper();
+    Ok(parsed)
 }
 
 /// The exit code of a program; says why it failed.
@@ -56,6 +58,7 @@ pub fn exit_code(result: Result<u8>) -> ExitCode {
 /// The kernel's list of symbols comes with the start.
 fn command() -> Result<Command> {
     let mut command = crate::parse()?.command;
+    whit_sys::process_files::start_helper();
     if let Some(symbols) = privileges::symbol_args(&mut command) {
         symbols.running_list = interface::kernel_list();
     }

@@ -7,7 +7,7 @@ use crate::symbol_args::SymbolArgs;
 use anyhow::Result;
 use std::path::PathBuf;
 use whit_perfdata::reader::Recording;
-use whit_profile::LoadOptions;
+use whit_profile::ReadOptions;
 use whit_types::ByteSize;
 
 /// The program in the folder of this one.
@@ -62,7 +62,7 @@ pub(crate) fn start_with_subcommand() -> Result<u8> {
 
 impl QueryArgs {
     /// Opens the recordings, and standard input as one only where it has no statements.
-    pub fn recordings(&self, stdin_is_free: bool) -> Result<Vec<(Recording, LoadOptions)>> {
+    pub fn recordings(&self, stdin_is_free: bool) -> Result<Vec<(Recording, ReadOptions)>> {
         let recordings = match stdin_is_free {
             true => self.input.open_all()?,
             false => self.input.open_all_files()?,

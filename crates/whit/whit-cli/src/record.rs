@@ -3,47 +3,54 @@
 #![allow(rustdoc::broken_intra_doc_links)]
 
 mod all_events;
+mod chains;
 mod embed;
 mod events;
 mod names;
 mod off_cpu;
 mod one_frame;
-mod options;
 mod overhead;
 mod parse;
+mod rates;
+mod requests;
+mod run;
+mod samples;
+mod sideband;
 
 pub(crate) use parse::overhead as parse_overhead;
+pub(crate) use run::run;
 
-use crate::event_args::EventArgs;
+use crate::event_args::{EventArgs, Skipped};
 use crate::event_tables::EventTableArgs;
+use crate::failure::bail_usage;
 use crate::heading;
 use crate::message;
-use crate::output;
 use crate::own_names::Extent;
+use crate::perf_cache;
+use crate::short_options;
 use crate::target_args::TargetArgs;
 use crate::unsupported_options::{Unsupported, UnsupportedArgs};
 use all_events::AllEventsArgs;
-use anyhow::{Context, Result};
-use embed::Embedded;
+use anyhow::Result;
+use chains::ChainArgs;
 use names::NameArgs;
-use one_frame::FirstChains;
+use rates::RateArgs;
+use requests::{RequestSpec, Requests};
+use samples::SampleArgs;
+use sideband::SidebandArgs;
 use std::ffi::OsString;
-use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use whit_capture::affinity::{Affinity, ThreadSpec};
-use whit_capture::branch::BranchFilter;
+use whit_capture::event::EventSpec;
 use whit_capture::notice::{Listener, Notice};
-use whit_capture::options::{Engine, RingSize, Start, SwitchOutput};
-use whit_capture::registers;
-use whit_capture::session::{self, Outcome};
+use whit_capture::options::{
+    Choices, Engine, EventPlan, Files, KEPT_FILES_MAX_BYTES, KeptFilesPlan, LoaderPaths, Output,
+    RecordOptions, RingSize, Start, Streaming, SwitchOutput, TrackingPlan,
+};
 use whit_host::control::ControlSpec;
-use whit_host::level::Level;
 use whit_host::roots::Roots;
+use whit_host::target::Target;
 use whit_sys::clock::ClockId;
-use whit_types::Arch;
-
-/// Shells add this to the number of a signal that ended a program.
-const SIGNAL_BASE: u8 = 128;
 
 /// An example for each group of options.
 const EXAMPLES: &str = "\
@@ -68,27 +75,19 @@ pub(crate) struct RecordArgs {
     events: EventArgs,
     #[command(flatten, next_help_heading = heading::EVENTS)]
     tables: EventTableArgs,
+    /// Record the calls of a function as requests, for `whit requests`, or with BEGIN..END in place of FUNCTION
+    /// what lies between two probes of the program. A key may follow: ,key=%di, ,key=+0(%di):string, and of probes
+    /// ,key=arg1. Records context switches and wake-ups too
+    #[arg(long, value_name = "NAME=BINARY:FUNCTION", help_heading = heading::EVENTS)]
+    request: Vec<RequestSpec>,
     /// Skip events that this machine does not have, name each of them, and record the rest
     #[arg(long, help_heading = heading::EVENTS)]
     skip_unsupported: bool,
     /// All events in one group
     #[arg(long, hide = true)]
     group: bool,
-    /// Take N samples a second [default: 4000]; 'max' for the highest rate that the kernel allows
-    ///
-    #[arg(short = 'F', long, visible_alias = "frequency", value_name = "HZ",
-          value_parser = parse::frequency, help_heading = heading::EVENTS)]
-    freq: Option<parse::Frequency>,
-    /// Sample every N events
-    #[arg(short, long, value_name = "N", value_parser = parse::count, help_heading = heading::EVENTS)]
-    count: Option<u64>,
-    /// Fail if the frequency is above the kernel's limit, instead of lowering it
-    #[arg(long, help_heading = heading::EVENTS)]
-    strict_freq: bool,
-    /// Keep the time between samples of cpu-clock and task-clock fixed, instead of drawing it anew all
-    /// the time; fixed times may keep step with the recorded program
-    #[arg(long, help_heading = heading::EVENTS)]
-    fixed_periods: bool,
+    #[command(flatten)]
+    rates: RateArgs,
     #[command(flatten, next_help_heading = heading::TARGET)]
     target: TargetArgs,
     /// Record the running processes of this user (name or number)
@@ -102,117 +101,12 @@ pub(crate) struct RecordArgs {
     /// Do not record child processes and threads
     #[arg(short = 'i', long, help_heading = heading::TARGET)]
     no_inherit: bool,
-    /// Record call chains, also with options that the BPF engine does not take: from dumps of stacks then (with
-    /// --engine=ring: by frame pointers)
-    #[arg(short, help_heading = heading::CHAINS)]
-    g: bool,
-    /// Record call chains by this method: fp[,FRAMES][,defer] (frame pointers; with defer the kernel
-    /// reads the user's stack at the return to user mode), dwarf[,BYTES] (stack dumps), or lbr (the
-    /// CPU's branch records)
-    #[arg(long, value_name = "MODE", value_parser = parse::call_graph, help_heading = heading::CHAINS)]
-    call_graph: Option<parse::CallChains>,
-    /// Choose what takes call chains: ring (the kernel's own ways), bpf (unwinds in the kernel without
-    /// frame pointers), or auto (bpf where the kernel allows it, otherwise stack dumps) [default: auto; with
-    /// --call-graph, and for tracepoints without -g: ring]
-    #[arg(long, value_name = "ENGINE", value_parser = parse::engine, help_heading = heading::CHAINS)]
-    engine: Option<Engine>,
-    /// Record only the kernel part of call chains
-    #[arg(long, help_heading = heading::CHAINS)]
-    kernel_callchains: bool,
-    /// Record only the user part of call chains
-    #[arg(long, help_heading = heading::CHAINS)]
-    user_callchains: bool,
-    /// Record the latest branches that the CPU took
-    #[arg(short, long, help_heading = heading::CHAINS)]
-    branch_any: bool,
-    /// Record branches of these kinds: any, any_call, any_ret, ind_call, cond, call, stack, ..; in
-    /// these modes: u, k, hv
-    #[arg(short = 'j', long, value_name = "KIND,..", help_heading = heading::CHAINS)]
-    branch_filter: Option<BranchFilter>,
-    /// Record user-mode registers; '?' lists the names
-    #[arg(long, value_name = "NAME,..", num_args = 0..=1, require_equals = true,
-          default_missing_value = "", help_heading = heading::SAMPLES)]
-    user_regs: Option<String>,
-    /// Record the registers at the interrupt; '?' lists the names
-    #[arg(short = 'I', long, value_name = "NAME,..", num_args = 0..=1, require_equals = true,
-          default_missing_value = "", help_heading = heading::SAMPLES)]
-    intr_regs: Option<String>,
-    /// Record the data address of each sample, and mappings of data
-    #[arg(short, long, help_heading = heading::SAMPLES)]
-    data: bool,
-    /// Record physical data addresses
-    #[arg(long, help_heading = heading::SAMPLES)]
-    phys_data: bool,
-    /// Record the page sizes of data addresses
-    #[arg(long, help_heading = heading::SAMPLES)]
-    data_page_size: bool,
-    /// Record the page sizes of code addresses
-    #[arg(long, help_heading = heading::SAMPLES)]
-    code_page_size: bool,
-    /// Record the weight (the latency of a memory access)
-    #[arg(short = 'W', long, help_heading = heading::SAMPLES)]
-    weight: bool,
-    /// Record the flags of hardware transactions
-    #[arg(long, help_heading = heading::SAMPLES)]
-    transaction: bool,
-    /// Record time stamps (always on)
-    #[arg(short = 'T', long, help_heading = heading::SAMPLES)]
-    timestamp: bool,
-    /// Record the period in each sample
-    #[arg(short = 'P', long, help_heading = heading::SAMPLES)]
-    period: bool,
-    /// Record the CPU in each sample
-    #[arg(long, help_heading = heading::SAMPLES)]
-    sample_cpu: bool,
-    /// Record the event's id at the start of each sample
-    #[arg(long, help_heading = heading::SAMPLES)]
-    sample_identifier: bool,
-    /// Record the counts of each thread when it ends
-    #[arg(short, long, help_heading = heading::SIDEBAND)]
-    stat: bool,
-    /// Record counts and sideband, but no samples
-    #[arg(short = 'n', long, help_heading = heading::SIDEBAND)]
-    no_samples: bool,
-    /// Record how long groups with the modifier :S were enabled and running
-    #[arg(long, help_heading = heading::SIDEBAND)]
-    running_time: bool,
-    /// Record the times of the first and the last sample in the header (always on)
-    #[arg(long, help_heading = heading::SAMPLES)]
-    timestamp_boundary: bool,
-    /// Record the raw data of tracepoints
-    #[arg(short = 'R', long, help_heading = heading::SAMPLES)]
-    raw_samples: bool,
-    /// Record context switches, for `whit switches` and `whit report --latency` (perf: --latency)
-    #[arg(long, alias = "latency", help_heading = heading::SIDEBAND)]
-    switch_events: bool,
-    /// Write context switches as perf does, not packed; `whit export --perf` unpacks a recording later
-    #[arg(long, help_heading = heading::SIDEBAND)]
-    no_pack: bool,
-    /// Write waits as samples of 'offcpu-time' when recording ends: for perf, and beside the samples of
-    /// CPU time. Takes the BPF engine
-    #[arg(long, help_heading = heading::SIDEBAND)]
-    off_cpu: bool,
-    /// Write a sample for each wait of at least so many milliseconds, and one for all shorter waits of a
-    /// thread at a call chain [default: 500]
-    #[arg(long, value_name = "MS", requires = "off_cpu", help_heading = heading::SIDEBAND)]
-    off_cpu_thresh: Option<u32>,
-    /// Sample waits, one for every N nanoseconds that a thread is off its CPU: in proportion to their
-    /// durations, without a record of every switch. Takes the BPF engine and Linux 6.15
-    #[arg(long, value_name = "NS", value_parser = parse::off_cpu_period, conflicts_with = "off_cpu",
-          help_heading = heading::SIDEBAND)]
-    off_cpu_period: Option<u64>,
-    /// Record context switches and wake-ups: which thread ended which wait, with its call chain
-    #[arg(long, help_heading = heading::SIDEBAND)]
-    wakeups: bool,
-    /// Record cgroups, and the cgroup of each sample (the default with -a and -C)
-    #[arg(long, overrides_with = "no_all_cgroups", help_heading = heading::SIDEBAND)]
-    all_cgroups: bool,
-    /// Do not record cgroups
-    #[arg(long, help_heading = heading::SIDEBAND)]
-    no_all_cgroups: bool,
-    /// Record namespaces
-    #[arg(long, help_heading = heading::SIDEBAND)]
-    namespaces: bool,
+    #[command(flatten)]
+    chains: ChainArgs,
+    #[command(flatten)]
+    samples: SampleArgs,
+    #[command(flatten)]
+    sideband: SidebandArgs,
     #[command(flatten)]
     all_events: AllEventsArgs,
     /// Start measuring N milliseconds after the command; -1: only when the control channel says so;
@@ -287,18 +181,6 @@ pub(crate) struct RecordArgs {
     /// End the recording at this size
     #[arg(long, value_name = "SIZE", value_parser = parse::bytes, help_heading = heading::OUTPUT)]
     max_size: Option<usize>,
-    /// Record the state before the recording began: no, or a list of task, mmap, cgroup; or all
-    #[arg(long, value_name = "WHAT,..", value_parser = parse::synthesis, help_heading = heading::SIDEBAND)]
-    synth: Option<parse::Synthesized>,
-    /// Record that state at the end of the recording, as it is then
-    #[arg(long, help_heading = heading::SIDEBAND)]
-    tail_synthesize: bool,
-    /// Read that state with N threads
-    #[arg(long, value_name = "N", value_parser = parse::positive, help_heading = heading::SIDEBAND)]
-    num_thread_synthesize: Option<usize>,
-    /// Spend at most this time on the mappings of one process, in milliseconds [default: 10000]
-    #[arg(long, value_name = "MS", help_heading = heading::SIDEBAND)]
-    proc_map_timeout: Option<u64>,
     /// Check the command line, and exit
     #[arg(long, help_heading = heading::GENERAL)]
     dry_run: bool,
@@ -326,9 +208,6 @@ pub(crate) struct RecordArgs {
     /// same time
     #[arg(long, help_heading = heading::OUTPUT)]
     buildid_mmap: bool,
-    /// Do not record BPF programs
-    #[arg(long, help_heading = heading::SIDEBAND)]
-    no_bpf_event: bool,
     /// Output file; '-' is standard output, in the format for pipes [default: perf.data]
     #[arg(short, long, value_name = "FILE", help_heading = heading::OUTPUT)]
     output: Option<PathBuf>,
@@ -384,98 +263,225 @@ impl Unsupported for OfRecord {
     ];
 }
 
-/// Records; gives the exit code.
-pub(crate) fn run(args: &RecordArgs) -> Result<u8> {
-    if args.lists_registers() {
-        return list_registers();
-    }
-    // Unwind tables are made from buffers of many megabytes.
-    whit_sys::memory::return_large_buffers();
-    if let Some(pairs) = args.measure_overhead {
-        return overhead::measure(&args.command, pairs, args.quiet);
-    }
-    let mut listener = Notices(args);
-    let roots = Roots::default();
-    let options = args.options(&roots, &mut listener)?;
-    if args.dry_run {
-        return Ok(0);
-    }
-    let outcome = session::record(&options, &roots, &mut listener)?;
-    let waits = args.off_cpu.then(|| off_cpu::append(&options.output, args.off_cpu_threshold()));
-    let waits = waits.transpose()?;
-    let names = args.embed_symbols.map(|extent| embed::embed(&outcome, extent));
-    if !args.quiet {
-        message::answer(&outcome.summary);
-        // With these options the output has another name, or is one of several.
-        let has_its_name = args.switch_output.is_none() && !args.timestamp_filename;
-        if has_its_name && outcome.stacks.is_none() {
-            FirstChains::cut(&options.output).iter().for_each(message::warning);
-        }
-        outcome.stacks.iter().for_each(message::answer);
-        waits.iter().for_each(message::answer);
-        if let Some(Embedded::Written(names)) = &names {
-            message::answer(names);
-        }
-        if args.verbose > 0 {
-            outcome.stacks.iter().for_each(|stacks| message::answer(stacks.details()));
-        }
-    }
-    Ok(match names {
-        Some(Embedded::Stopped(signal)) => SIGNAL_BASE + signal.number() as u8,
-        _ => exit_code(&outcome),
-    })
+/// Where the recording goes without `-o`.
+const DEFAULT_OUTPUT: &str = "perf.data";
+
+/// Where unwind tables are kept; nowhere without a home directory.
+fn table_cache() -> Option<PathBuf> {
+    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
+    Some(cache.join("whit/unwind"))
 }
 
-fn exit_code(outcome: &Outcome) -> u8 {
-    u8::try_from(outcome.exit_code()).unwrap_or(u8::MAX)
-}
-
-fn list_registers() -> Result<u8> {
-    output::line(format_args!("available registers: {}", registers::list(arch()?).join(" ")))?;
-    Ok(0)
-}
-
-fn arch() -> Result<Arch> {
-    Arch::native().context("registers of this architecture cannot be sampled")
-}
-
-/// Prints notices as the options ask.
-struct Notices<'a>(&'a RecordArgs);
-
-impl Listener for Notices<'_> {
-    fn notice(&mut self, notice: Notice) {
-        self.0.print(&notice);
-    }
-
-    fn when_set_up_is_slow(&mut self) -> Box<dyn FnOnce() + Send> {
-        let is_shown = !self.0.quiet && io::stderr().is_terminal();
-        Box::new(move || {
-            if is_shown {
-                message::answer("preparing; Ctrl-C ends it");
-            }
-        })
-    }
+/// Where the system looks for commands and libraries.
+fn loader_paths() -> LoaderPaths {
+    let list = |name| {
+        let value = std::env::var_os(name).unwrap_or_default();
+        std::env::split_paths(&value).filter(|path| !path.as_os_str().is_empty()).collect()
+    };
+    let mut loader = LoaderPaths {
+        commands: list("PATH"),
+        libraries: list("LD_LIBRARY_PATH"),
+        preloaded: list("LD_PRELOAD"),
+    };
+    // Names without a directory are looked for as libraries are, which is not worth it here.
+    loader.preloaded.retain(|path| path.is_absolute());
+    loader
 }
 
 impl RecordArgs {
-    fn print(&self, notice: &Notice) {
-        // On a terminal there is someone to press the keys.
-        let has_no_reader = matches!(notice, Notice::Recording) && !io::stderr().is_terminal();
-        match notice.level() {
-            _ if has_no_reader => {}
-            Level::Verbose if self.verbose == 0 || self.quiet => {}
-            Level::Warning if self.quiet => {}
-            Level::Answer if self.quiet => {}
-            level => message::of_level(level, notice),
+    fn options(
+        &self,
+        roots: &Roots,
+        requests: &Requests,
+        listener: &mut dyn Listener,
+    ) -> Result<RecordOptions> {
+        if let Some(first) = self.command.first().and_then(|name| name.to_str())
+            && first.starts_with('-')
+        {
+            bail_usage!("unknown option '{first}'{}", short_options::similar("record", first));
         }
+        self.check_mode_of_g()?;
+        self.check_level_of_z()?;
+        self.check_off_cpu()?;
+        let has_command = !self.command.is_empty();
+        let (target, event_args) = self.target(has_command, roots, listener)?;
+        let of_sideband = self.sideband.tracking(&target);
+        let has_requests = !self.request.is_empty();
+        let tracking = TrackingPlan {
+            switches: of_sideband.switches || has_requests,
+            wakeups: of_sideband.wakeups || has_requests,
+            kernel_build_ids: self.buildid_mmap && !self.no_buildid,
+            ..of_sideband
+        };
+        let output = self.output.as_ref().or(self.output_dir.as_ref());
+        let output = output.cloned().unwrap_or_else(|| DEFAULT_OUTPUT.into());
+        let output = if output.as_os_str() == "-" { Output::Stdout } else { Output::File(output) };
+        self.check_embedding(&output)?;
+        let mut specs = self.events(&event_args, listener)?;
+        specs.extend_from_slice(&requests.events);
+        let events = EventPlan {
+            target,
+            rate: self.rates.plan(roots)?,
+            chains: self.chains.plan(),
+            fields: self.samples.plan()?,
+            counts: self.sideband.counts(),
+            tracking,
+            inherit: !self.no_inherit,
+            per_thread: self.per_thread,
+            overwrite: self.overwrite,
+            clock: self.clockid,
+            skip_unsupported: self.skip_unsupported,
+            ..EventPlan::for_command(specs)
+        };
+        Ok(RecordOptions {
+            engine: self.engine_of_waits().unwrap_or(Engine::Unset),
+            choices: Choices {
+                is_call_graph_given: self.chains.call_graph.is_some(),
+                unbuffered: self.no_buffering,
+                build_ids: !self.no_buildid,
+                room_for_names: self.embed_symbols.is_some(),
+                java_maps: self.perf_map,
+            },
+            table_cache: table_cache(),
+            loader: loader_paths(),
+            start: self.delay.clone().unwrap_or_default(),
+            ring_size: self.mmap_pages.unwrap_or_default(),
+            max_overhead_ppm: self.max_overhead_ppm()?,
+            streaming: self.streaming(),
+            files: Files {
+                switch: self.switch_output,
+                max_files: self.switch_max_files,
+                timestamp: self.timestamp_filename,
+                max_bytes: self.max_size.map(|bytes| bytes as u64),
+            },
+            control: self.control.clone(),
+            realtime_priority: self.realtime,
+            synthesis: self.sideband.synthesis(),
+            kept_files: self.kept_files(),
+            command_line: command_line(),
+            version: format!("whit {}", env!("CARGO_PKG_VERSION")),
+            ..RecordOptions::new(events, self.command.clone(), output)
+        })
+    }
+
+    /// The target, and the options of events that are left for the events.
+    fn target(
+        &self,
+        has_command: bool,
+        roots: &Roots,
+        listener: &mut dyn Listener,
+    ) -> Result<(Target, EventArgs)> {
+        // With -a or -C cgroups are dealt to single events, as by perf.
+        let (events, cgroups) = match self.target.covers_cpus() {
+            true => (self.events.clone(), Vec::new()),
+            false => self.events.without_cgroups(),
+        };
+        let (names, user) = (self.names.with_cgroups(cgroups), self.uid.as_deref());
+        let are_given =
+            self.names.are_given() || (self.events.has_cgroups() && !self.target.covers_cpus());
+        if are_given && names.is_empty() {
+            bail_usage!("--cgroup, --container, --unit and --comm take names: none is given");
+        }
+        if names.is_empty() {
+            let (target, overridden) = self.target.choose(user, has_command, roots)?;
+            for what in overridden.into_iter().filter(|_| !self.quiet) {
+                message::warning(what);
+            }
+            return Ok((target, events));
+        }
+        let (target, notes) = self.target.choose_by_name(user, &names, roots)?;
+        notes.into_iter().for_each(|note| listener.notice(Notice::Name(note)));
+        Ok((target, events))
+    }
+
+    /// Rings that are overwritten hold samples of before and after a change.
+    fn max_overhead_ppm(&self) -> Result<Option<u32>> {
+        if self.max_overhead.is_some() && self.overwrite {
+            bail_usage!(
+                "--max-overhead changes the time between samples, and --overwrite keeps samples of before and after \
+                 in one ring: leave one of them out"
+            );
+        }
+        Ok(self.max_overhead)
+    }
+
+    /// perf's cache of binaries.
+    fn kept_files(&self) -> Option<KeptFilesPlan> {
+        let directory =
+            perf_cache::directory().filter(|_| !self.no_buildid && !self.no_buildid_cache)?;
+        let max_bytes = self.buildid_cache_size.map_or(KEPT_FILES_MAX_BYTES, |bytes| bytes as u64);
+        (max_bytes > 0).then_some(KeptFilesPlan { directory, max_bytes })
+    }
+
+    /// `-g` takes no mode; the word behind it is the command. It is refused if it is a mode, as in `-g
+    /// dwarf PROGRAM`, which older perfs took.
+    fn check_mode_of_g(&self) -> Result<()> {
+        let mode = self.command.first().and_then(|name| name.to_str()).unwrap_or_default();
+        if self.chains.g && parse::call_graph(mode).is_ok() && !has_separator(self.command.len()) {
+            bail_usage!(
+                "-g takes no mode: did you mean --call-graph {mode}? (to run a program called \
+                 '{mode}', write -- before it)"
+            );
+        }
+        Ok(())
+    }
+
+    /// `-z` takes its level with '='; a number behind it would be the command.
+    fn check_level_of_z(&self) -> Result<()> {
+        let level = self.command.first().and_then(|word| word.to_str()).unwrap_or_default();
+        let is_level = level.parse::<u32>().is_ok() && !has_separator(self.command.len());
+        if self.compression_level.is_some() && is_level {
+            bail_usage!(
+                "-z takes its level with '=': did you mean --compression-level={level}? (to run a program called \
+                 '{level}', write -- before it)"
+            );
+        }
+        Ok(())
+    }
+
+    fn streaming(&self) -> Streaming {
+        Streaming {
+            async_blocks: self.aio.unwrap_or(0),
+            affinity: self.affinity.unwrap_or_default(),
+            compression_level: self.compression_level.and_then(|level| level.0),
+            flush_bytes: self.mmap_flush.unwrap_or(1),
+            threads: self.threads.clone(),
+            directory: self.dir || self.output_dir.is_some(),
+        }
+    }
+
+    fn events(&self, args: &EventArgs, listener: &mut dyn Listener) -> Result<Vec<EventSpec>> {
+        let mut skipped = |event, why| listener.notice(Notice::EventLeftOut { event, why });
+        let skipped: Option<Skipped<'_>> =
+            if self.skip_unsupported { Some(&mut skipped) } else { None };
+        let mut events: Vec<EventSpec> =
+            args.resolve(self.tables.pmus()?, events::DEFAULT, skipped)?;
+        let is_group = self.group && events.len() > 1;
+        for event in &mut events {
+            self.all_events.apply(event);
+            if is_group {
+                event.leader = Some(0);
+            }
+        }
+        Ok(events)
     }
 
     /// The command to record, with its arguments.
     pub(crate) fn command(&self) -> &[OsString] {
         &self.command
     }
+}
 
-    fn lists_registers(&self) -> bool {
-        [&self.user_regs, &self.intr_regs].into_iter().any(|regs| regs.as_deref() == Some("?"))
-    }
+/// Whether `--` stands before a command of so many words.
+fn has_separator(words: usize) -> bool {
+    let own = std::env::args_os().len() - words;
+    own.checked_sub(1).and_then(|last| std::env::args_os().nth(last)).is_some_and(|arg| arg == "--")
+}
+
+/// As recordings keep it: the program's full path, then the arguments.
+fn command_line() -> Vec<String> {
+    let program = std::env::current_exe().map(|path| path.to_string_lossy().into_owned());
+    let arguments = std::env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned());
+    program.into_iter().chain(arguments).collect()
 }

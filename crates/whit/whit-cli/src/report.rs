@@ -8,11 +8,11 @@ use crate::input::RecordingArgs;
 use crate::interface::{self, FirstView};
 use crate::latency::{self, LatencyArgs, needs_parallelism};
 use crate::message;
-use crate::page::{self, Loaded, PageArgs};
-use crate::progress::LoadProgress;
+use crate::page::{self, Loaded, PageArgs, PageParts};
+use crate::progress::answer;
 use crate::row_args::RowArgs;
 use crate::symbol_args::{LoadArgs, needs_cgroups};
-use crate::terminal::{TerminalArgs, WidthArgs};
+use crate::terminal::{TerminalArgs, WidthArgs, show};
 use crate::unsupported_options::{OfReport, UnsupportedArgs};
 use crate::wall::{WaitArgs, chain_order, needs_switches};
 use crate::without_match;
@@ -22,10 +22,10 @@ use std::path::PathBuf;
 use whit_page::HtmlOptions;
 use whit_perfdata::reader::Recording;
 use whit_profile::model::Profile;
-use whit_profile::switches::{self, SwitchOptions};
-use whit_profile::tasks;
+use whit_profile::switches::{self, SamplesAndSwitches, SwitchOptions};
+use whit_profile::tasks::Tasks;
 use whit_profile::time_filter::TimeQuantum;
-use whit_profile::{Counted, LoadOptions};
+use whit_profile::{Counted, ReadOptions, Reading, Samples};
 use whit_view::hists::{
     ChainOptions, ChainOrder, Filters, Grouping, HistsOptions, SelfTime, SortKey,
 };
@@ -209,15 +209,27 @@ impl ReportArgs {
         hists.percent_limit = self.percent_limit.unwrap_or(0.0);
         let recordings = self.input.open_all()?;
         hists.intervals &= recordings.len() == 1;
-        let Loaded { mut profile, .. } = self.load_all(&recordings, &hists)?;
+        let only = if let [recording] = &recordings[..] { Some(recording) } else { None };
+        let question = only.map(|recording| self.question(recording, &hists)).transpose()?;
+        let (options, samples) = question.unzip();
+        let samples = samples.unwrap_or_default();
+        let may_have_waits = only.is_some_and(switches::may_show) && !self.load.chooses_cpus();
+        // Both at once take little longer than the samples, and the first screen says what waits cost.
+        let (mut profile, switches) = match (only, &options) {
+            (Some(recording), Some(options)) if may_have_waits => {
+                let question = SamplesAndSwitches { samples, switches: SwitchOptions::default() };
+                let reading = Reading::open(recording, options);
+                let (profile, switches) = answer(reading, question, self.quiet)?;
+                latency::has_switches(recording, &samples, &profile)?;
+                (profile, Some(switches).filter(|it| it.sources.has_switches()))
+            }
+            _ => (self.load_all(&recordings, &hists)?.profile, None),
+        };
         self.change(&mut profile);
         self.rows.check(&profile, &hists)?;
         without_match::warn(&mut profile, &hists.filters);
-        let only = if let [recording] = &recordings[..] { Some(recording) } else { None };
-        let load = only.map(|recording| self.load_options(recording, &hists)).transpose()?;
-        let may_have_waits = only.is_some_and(switches::may_show) && !self.load.chooses_cpus();
         let text = self.stdio_options(hists);
-        Ok(FirstView { recordings, load, profile, switches: None, may_have_waits, text })
+        Ok(FirstView { recordings, options, samples, profile, switches, may_have_waits, text })
     }
 
     /// Changes a loaded profile as the options of the rows ask.
@@ -250,18 +262,20 @@ impl ReportArgs {
     /// The sum of all recordings. Context switches are those of a recording alone.
     fn load_all(&self, recordings: &[Recording], hists: &HistsOptions) -> Result<Loaded> {
         if let [recording] = recordings {
-            return self.load(recording, &self.load_options(recording, hists)?, true);
+            return self.load(recording, hists, true);
         }
-        let load = |recording: &Recording| {
-            let options = self.load_options(recording, hists)?;
-            Ok(self.load(recording, &options, false)?.profile)
-        };
+        let load = |recording| Ok(self.load(recording, hists, false)?.profile);
         let profiles = recordings.iter().map(load).collect::<Result<Vec<_>>>()?;
         let profile = whit_profile::merge(profiles).unwrap_or_default();
         Ok(Loaded { profile, ..Loaded::default() })
     }
 
-    fn load_options(&self, recording: &Recording, hists: &HistsOptions) -> Result<LoadOptions> {
+    /// How a recording is read, and how its samples are summed up.
+    fn question(
+        &self,
+        recording: &Recording,
+        hists: &HistsOptions,
+    ) -> Result<(ReadOptions, Samples)> {
         if let Some(key) = hists.sort_keys().iter().find(|key| SortKey::OF_CGROUPS.contains(key)) {
             needs_cgroups(recording, &format!("--sort {}", key.name()))?;
         }
@@ -269,25 +283,26 @@ impl ReportArgs {
             needs_cgroups(recording, "--cgroup-tree")?;
         }
         let mut options = self.load.options(recording)?;
-        options.facets = SortKey::wanted_facets(hists.sort_keys(), self.time_quantum.0);
-        options.facets.cgroup |= self.cgroup_tree;
+        let facets = SortKey::wanted_facets(hists.sort_keys(), self.time_quantum.0);
+        let mut samples = Samples { facets, ..Samples::default() };
+        samples.facets.cgroup |= self.cgroup_tree;
         if let Some(of) = self.latency.set(hists) {
             needs_parallelism(recording, of)?;
-            options.parallelism = Some(of);
-            options.facets.parallelism = true;
+            samples.parallelism = Some(of);
+            samples.facets.parallelism = true;
         }
-        self.rows.load(recording, &mut options)?;
+        self.rows.ask(recording, &mut samples)?;
         // Text shows lines where they are keys, and nothing else of debug information.
         let shows_lines = hists.sort_keys().iter().any(|key| key.name().starts_with("src"));
         let is_text = !self.json && self.html.is_none() && !self.is_interactive();
         if is_text && !shows_lines && !self.load.inline() {
-            options.companions.leave_out_debug_info();
+            options.names.companions.leave_out_debug_info();
         }
         if self.html.is_some() {
-            page::load(recording, &mut options, !self.wants_text());
+            samples = page::samples(recording, samples, !self.wants_text());
         }
-        options.blocks = (hists.intervals && !self.cgroup_tree) || self.wants_code();
-        Ok(options)
+        samples.blocks = (hists.intervals && !self.cgroup_tree) || self.wants_code();
+        Ok((options, samples))
     }
 
     /// True where a page gets the code of the hottest functions.
@@ -297,47 +312,36 @@ impl ReportArgs {
 
     /// Loads the recording; for the page with its context switches and code, if it has any. `is_alone` where it is the
     /// only one.
-    fn load(&self, recording: &Recording, options: &LoadOptions, is_alone: bool) -> Result<Loaded> {
-        let progress = LoadProgress::new("reading", self.quiet);
-        let update = |done, total| progress.update(done, total);
+    fn load(&self, recording: &Recording, hists: &HistsOptions, is_alone: bool) -> Result<Loaded> {
+        let (options, samples) = self.question(recording, hists)?;
+        let reading = Reading::open(recording, &options);
         // Switches belong to threads, not to CPUs.
-        let wants_switches = is_alone && self.html.is_some() && !self.load.chooses_cpus();
-        let loaded = if wants_switches || is_alone && self.wants_code() {
-            page::load_parts(recording, options, wants_switches, &update).map(|mut loaded| {
-                loaded.code = loaded.code.filter(|_| self.wants_code());
-                loaded
-            })
+        let switches = is_alone && self.html.is_some() && !self.load.chooses_cpus();
+        let loaded = if switches || is_alone && self.wants_code() {
+            let loaded = answer(reading, PageParts { samples, switches }, self.quiet)?;
+            Loaded { code: loaded.code.filter(|_| self.wants_code()), ..loaded }
         } else {
-            let loaded = whit_profile::load(recording, options, &update);
-            loaded.map(|profile| Loaded { profile, ..Loaded::default() })
+            Loaded { profile: answer(reading, samples, self.quiet)?, ..Loaded::default() }
         };
-        progress.finish();
-        let loaded = loaded?;
-        if options.parallelism.is_some() && loaded.profile.parallelism.is_none() {
-            return Err(latency::no_switches(recording));
-        }
+        latency::has_switches(recording, &samples, &loaded.profile)?;
         Ok(loaded)
     }
 
     /// Prints the tasks, with their memory where it was asked for.
     fn print_tasks(&self) -> Result<u8> {
         let recording = self.input.open()?;
-        let progress = LoadProgress::new("reading", self.quiet);
-        let update = |done, total| progress.update(done, total);
-        let list = tasks::tasks(&recording, self.load.threads(), &update);
-        progress.finish();
-        let list = list?;
+        let options = ReadOptions::without_names(self.load.threads());
+        let list = answer(Reading::open(&recording, &options), Tasks, self.quiet)?;
         let mut out = self.width.fit(self.terminal.output(), !self.json);
         if self.header {
             stdio::write_header(&mut out, &whit_profile::header_of(&recording))?;
         }
-        if self.json {
-            whit_view::tasks::write_json(&mut out, &list, self.mmaps)?;
-            writeln!(out)?;
-        } else {
-            whit_view::tasks::write_text(&mut out, &list, self.mmaps)?;
-        }
-        out.flush()?;
+        show(
+            out,
+            self.json,
+            |out| whit_view::tasks::write_json(out, &list, self.mmaps),
+            |out| whit_view::tasks::write_text(out, &list, self.mmaps),
+        )?;
         Ok(0)
     }
 
@@ -346,25 +350,20 @@ impl ReportArgs {
         let options = self.wall_options()?;
         let waits = self.waits.filter()?;
         let recording = self.input.open()?;
-        let load = self.load.options(&recording)?;
-        let wanted = SwitchOptions { waits, ..SwitchOptions::default() };
-        let progress = LoadProgress::new("reading", self.quiet);
-        let loaded = switches::load(&recording, &load, wanted, &|done, total| {
-            progress.update(done, total);
-        });
-        progress.finish();
-        let (mut profile, switches) = loaded?;
+        let read = self.load.options(&recording)?;
+        let switches = SwitchOptions { waits, ..SwitchOptions::default() };
+        let question = SamplesAndSwitches { samples: Samples::default(), switches };
+        let reading = Reading::open(&recording, &read);
+        let (mut profile, switches) = answer(reading, question, self.quiet)?;
         needs_switches(&profile, &switches)?;
         check_handles(&options.filters.symbols, &profile)?;
         without_match::warn(&mut profile, &options.filters);
-        let mut out = self.width.fit(self.terminal.output(), !self.json);
-        if self.json {
-            wall::write_json(&mut out, &profile, &switches, &options)?;
-            writeln!(out)?;
-        } else {
-            wall::write_text(&mut out, &profile, &switches, &options)?;
-        }
-        out.flush()?;
+        show(
+            self.width.fit(self.terminal.output(), !self.json),
+            self.json,
+            |out| wall::write_json(out, &profile, &switches, &options),
+            |out| wall::write_text(out, &profile, &switches, &options),
+        )?;
         Ok(0)
     }
 

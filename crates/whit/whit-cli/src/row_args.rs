@@ -8,7 +8,7 @@ use regex_lite::Regex;
 use whit_perfdata::attr::SampleType;
 use whit_perfdata::reader::Recording;
 use whit_profile::model::Profile;
-use whit_profile::{Counted, LoadOptions, WantedTrace};
+use whit_profile::{Counted, Samples, WantedTrace};
 use whit_view::hists::{
     DEFAULT_PARENT, Field, Fields, Grouping, HistsOptions, Pattern, SortKey, hide_unresolved,
     ignore_callees,
@@ -228,16 +228,16 @@ impl RowArgs {
         Ok(())
     }
 
-    /// Fills in the options of loading.
+    /// Fills in the question.
     ///
     /// # Errors
     /// The recording has nothing of the kind.
-    pub(crate) fn load(&self, recording: &Recording, options: &mut LoadOptions) -> Result<()> {
-        options.count = self.count();
-        options.examples = self.samples.map_or(0, usize::from);
-        options.facets.cpu |= self.socket_filter.is_some();
-        if self.raw_trace && options.facets.trace == WantedTrace::Text {
-            options.facets.trace = WantedTrace::Fields;
+    pub(crate) fn ask(&self, recording: &Recording, samples: &mut Samples) -> Result<()> {
+        samples.count = self.count();
+        samples.examples = self.samples.map_or(0, usize::from);
+        samples.facets.cpu |= self.socket_filter.is_some();
+        if self.raw_trace && samples.facets.trace == WantedTrace::Text {
+            samples.facets.trace = WantedTrace::Fields;
         }
         let lacks = |kind: SampleType| {
             !recording.events.iter().any(|event| event.attr.sample_type.contains(kind))
@@ -246,14 +246,10 @@ impl RowArgs {
         if self.branch_stack && lacks(SampleType::BRANCH_STACK) {
             bail!("--branch-stack needs branch records, and {path} has none: record again with -b");
         }
-        if self.total_cycles {
-            // Lines are those of the addresses, in whichever function they were inlined from.
-            options.symbols.inlines = false;
-            if lacks(SampleType::BRANCH_STACK) {
-                bail!(
-                    "--total-cycles needs branch records with cycles, and {path} has none: record again with -b"
-                );
-            }
+        if self.total_cycles && lacks(SampleType::BRANCH_STACK) {
+            bail!(
+                "--total-cycles needs branch records with cycles, and {path} has none: record again with -b"
+            );
         }
         if self.mem_mode && lacks(SampleType::DATA_SRC) {
             bail!(

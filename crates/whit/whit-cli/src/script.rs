@@ -5,7 +5,7 @@ use crate::failure::{bail_usage, usage};
 use crate::heading;
 use crate::input::RecordingArgs;
 use crate::message;
-use crate::progress::LoadProgress;
+use crate::progress::answer;
 use crate::symbol_args::LoadArgs;
 use crate::terminal::{LineWidthArgs, TerminalArgs};
 use crate::unsupported_options::{OfScript, UnsupportedArgs};
@@ -14,9 +14,10 @@ use anyhow::Result;
 use std::io::Write;
 use whit_perfdata::feature::Feature;
 use whit_perfdata::reader::Recording;
-use whit_profile::LoadOptions;
 use whit_profile::model::EventId;
+use whit_profile::script::Script;
 use whit_profile::script::TimeBase;
+use whit_profile::{Reading, Samples};
 use whit_profile::{Tracepoints, WantedTrace};
 use whit_types::Arch;
 use whit_view::folded::{FoldedOptions, write_folded};
@@ -134,12 +135,7 @@ impl ScriptArgs {
 
 fn fold(args: &ScriptArgs, recording: &Recording) -> Result<u8> {
     let options = args.load.options(recording)?;
-    let progress = LoadProgress::new("reading", false);
-    let profile = whit_profile::load(recording, &options, &|done, total| {
-        progress.update(done, total);
-    });
-    progress.finish();
-    let profile = profile?;
+    let profile = answer(Reading::open(recording, &options), Samples::default(), false)?;
     profile.warnings.iter().map(warning_text).for_each(message::error);
     let mut out = args.terminal.output();
     let options = FoldedOptions { inline: args.load.inline(), ..FoldedOptions::default() };
@@ -175,31 +171,25 @@ fn text_of(args: &ScriptArgs, recording: &Recording, specs: &[FieldSpec]) -> Res
 fn print(args: &ScriptArgs, recording: &Recording, specs: &[FieldSpec]) -> Result<u8> {
     let text = text_of(args, recording, specs)?;
     let options = args.load.options(recording)?;
-    let progress = LoadProgress::new("reading", args.terminal.pages());
+    let reading = Reading::open(recording, &options);
     let mut out = args.width.fit(args.terminal.output(), true);
-    let summary = whit_profile::script::script(
-        recording,
-        &options,
-        &|done, total| progress.update(done, total),
-        &text,
-        &mut out,
-    );
-    progress.finish();
+    let script = Script { format: &text, out: &mut out };
+    let summary = answer(reading, script, args.terminal.pages());
     out.flush()?;
     drop(out);
     let summary = summary?;
     summary.warnings.iter().map(warning_text).for_each(message::error);
     if summary.samples == 0 {
-        explain_nothing(args, recording, &options)?;
+        explain_nothing(args, reading)?;
     }
     Ok(0)
 }
 
 /// Why no sample is printed, where filters are the cause.
-fn explain_nothing(args: &ScriptArgs, recording: &Recording, options: &LoadOptions) -> Result<()> {
+fn explain_nothing(args: &ScriptArgs, reading: Reading<'_>) -> Result<()> {
     let Choice { comms, dsos, symbols, .. } = args.choice();
     let filters = Filters { comms, dsos, symbols, ..Filters::default() };
-    let mut profile = whit_profile::load(recording, options, &|_, _| ())?;
+    let mut profile = reading.answer(Samples::default())?;
     without_match::warn(&mut profile, &filters);
     without_match::print(&profile);
     Ok(())

@@ -7,7 +7,7 @@ use crate::symbol_args::LoadArgs;
 use anyhow::Result;
 use std::net::{IpAddr, Ipv4Addr};
 use whit_perfdata::reader::Recording;
-use whit_profile::LoadOptions;
+use whit_profile::ReadOptions;
 
 /// The program in the folder of this one.
 const PROGRAM: &str = "whit-serve";
@@ -55,8 +55,8 @@ impl ServeArgs {
         self.input.open()
     }
 
-    /// How it is loaded.
-    pub fn load_options(&self, recording: &Recording) -> Result<LoadOptions> {
+    /// How it is read.
+    pub fn read_options(&self, recording: &Recording) -> Result<ReadOptions> {
         self.load.options(recording)
     }
 

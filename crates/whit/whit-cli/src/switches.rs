@@ -6,21 +6,20 @@ use crate::heading;
 use crate::input::RecordingArgs;
 use crate::interface::{self, FirstView};
 use crate::page::{self, Loaded, PageArgs};
-use crate::progress::LoadProgress;
+use crate::progress::answer;
 use crate::symbol_args::{LoadArgs, needs_cgroups};
-use crate::terminal::{TerminalArgs, WidthArgs};
+use crate::terminal::{TerminalArgs, WidthArgs, show};
 use crate::unsupported_options::{OfSwitches, UnsupportedArgs};
 use crate::wall::{StackFilterArgs, WaitArgs, chain_order, needs_switches};
 use crate::without_match;
 use anyhow::Result;
-use std::io::Write;
 use std::path::PathBuf;
 use whit_page::{HtmlOptions, MAX_SPANS};
 use whit_perfdata::reader::Recording;
-use whit_profile::CodeFinder;
 use whit_profile::handle::{self, BadHandle, WaitId};
 use whit_profile::model::Profile;
-use whit_profile::switches::{self, SwitchOptions, Switches, WaitFilter};
+use whit_profile::switches::{SamplesAndSwitches, SwitchOptions, Switches, WaitFilter};
+use whit_profile::{CodeFinder, Reading, Samples, WithCode};
 use whit_view::hists::{ChainOrder, HistsOptions};
 use whit_view::stdio::StdioOptions;
 use whit_view::switches::{
@@ -141,33 +140,36 @@ pub(crate) fn run(args: &SwitchesArgs) -> Result<u8> {
             return Ok(0);
         }
     }
-    let mut out = args.width.fit(args.terminal.output(), !args.json);
-    if args.json {
-        write_json(&mut out, &profile, &switches, &options)?;
-        writeln!(out)?;
-    } else {
-        write_text(&mut out, &profile, &switches, &args.views(), &options)?;
-    }
-    out.flush()?;
+    show(
+        args.width.fit(args.terminal.output(), !args.json),
+        args.json,
+        |out| write_json(out, &profile, &switches, &options),
+        |out| write_text(out, &profile, &switches, &args.views(), &options),
+    )?;
     Ok(0)
 }
 
 fn load(args: &SwitchesArgs, recording: &Recording) -> Result<(Profile, Switches, CodeFinder)> {
-    let mut options = args.load.options(recording)?;
+    let options = args.load.options(recording)?;
+    let mut samples = Samples::default();
     if args.html.is_some() {
-        page::load(recording, &mut options, !args.json && !args.wants_text());
-        options.blocks = args.page.wants_code();
+        samples = page::samples(recording, samples, !args.json && !args.wants_text());
+        samples.blocks = args.page.wants_code();
     }
     let max_spans = if args.html.is_some() { MAX_SPANS } else { 0 };
     let waits = WaitFilter { only: args.chosen_wait()?, ..args.waits.filter()? };
     let run_queue = args.run_queue || args.json;
-    let wanted =
-        SwitchOptions { max_worst: args.max_worst(), max_spans, run_queue, locks: false, waits };
-    let progress = LoadProgress::new("reading", args.quiet);
-    let update = |done, total| progress.update(done, total);
-    let loaded = switches::load_with_code(recording, &options, wanted, &update);
-    progress.finish();
-    Ok(loaded?)
+    let objects = args.json || args.view_options()?.sort.has_object();
+    let switches = SwitchOptions {
+        max_worst: args.max_worst(),
+        max_spans,
+        run_queue,
+        locks: false,
+        objects,
+        waits,
+    };
+    let question = WithCode(SamplesAndSwitches { samples, switches });
+    Ok(answer(Reading::open(recording, &options), question, args.quiet)?)
 }
 
 impl SwitchesArgs {
@@ -186,9 +188,10 @@ impl SwitchesArgs {
         };
         let text =
             StdioOptions { hists, colour: self.terminal.colour(), ..StdioOptions::default() };
-        let load = Some(self.load.options(&recording)?);
+        let (options, samples) = (Some(self.load.options(&recording)?), Samples::default());
         let (recordings, switches) = (vec![recording], Some(switches));
-        Ok(FirstView { recordings, load, profile, switches, may_have_waits: true, text })
+        let may_have_waits = true;
+        Ok(FirstView { recordings, options, samples, profile, switches, may_have_waits, text })
     }
 
     /// Text is for pipes, for those who ask for it, and for views that the interface does not have.

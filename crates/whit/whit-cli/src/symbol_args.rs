@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use whit_perfdata::feature::Feature;
 use whit_perfdata::reader::Recording;
 use whit_profile::time_filter::TimeFilter;
-use whit_profile::{LoadOptions, ThisMachine};
+use whit_profile::{NameSources, ReadOptions, Selection, ThisMachine};
 use whit_symbolize::{DebugDirs, RunningList, SymbolizerConfig};
 use whit_types::{CpuId, CpuListError, Pid, Tid, parse_cpu_list};
 
@@ -126,22 +126,23 @@ impl LoadArgs {
         !self.cgroup.is_empty()
     }
 
-    /// As the loader takes them.
+    /// As a reading takes them.
     ///
     /// # Errors
     /// A filter by cgroup where samples have none.
-    pub(crate) fn options(&self, recording: &Recording) -> Result<LoadOptions> {
+    pub(crate) fn options(&self, recording: &Recording) -> Result<ReadOptions> {
         if !self.cgroup.is_empty() {
             needs_cgroups(recording, "--cgroup")?;
         }
-        Ok(LoadOptions {
+        let selection = Selection {
             time: self.time.clone(),
             pids: self.pid.iter().copied().map(Pid).collect(),
+            without_pids: Vec::new(),
             tids: self.tid.iter().copied().map(Tid).collect(),
             cpus: self.cpu.clone().map_or_else(Vec::new, |list| list.0),
             cgroups: self.cgroup.clone(),
-            ..self.symbols.options(recording)?
-        })
+        };
+        Ok(ReadOptions { selection, ..self.symbols.options(recording)? })
     }
 }
 
@@ -177,11 +178,11 @@ impl SymbolArgs {
         Ok(())
     }
 
-    /// As the loader takes them: all samples.
+    /// As a reading takes them: all samples.
     ///
     /// # Errors
     /// Servers are to be asked, and none is named.
-    pub fn options(&self, recording: &Recording) -> Result<LoadOptions> {
+    pub fn options(&self, recording: &Recording) -> Result<ReadOptions> {
         let mut debug_dirs = DebugDirs::with_cache(perf_cache::directory());
         debug_dirs.symfs.clone_from(&self.symfs);
         let (companions, fetched) = self.debuginfod.companions(true)?;
@@ -202,11 +203,11 @@ impl SymbolArgs {
             symbols.vdso = whit_elf::own_vdso().ok();
         }
         let machine = ThisMachine { hostname: whit_sys::system::uname().hostname, is_live: false };
-        Ok(LoadOptions {
+        Ok(ReadOptions {
+            selection: Selection::default(),
+            names: NameSources { symbols, machine: Some(machine), kept_symbols: None, companions },
+            threads: self.threads().max(1),
             max_stack: self.max_stack,
-            machine: Some(machine),
-            companions,
-            ..LoadOptions::new(self.threads(), symbols)
         })
     }
 

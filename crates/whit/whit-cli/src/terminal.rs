@@ -111,6 +111,22 @@ impl LineWidthArgs {
     }
 }
 
+/// Writes a result to its end: as JSON with the end of a line, or as text.
+pub(crate) fn show<W: Write>(
+    mut out: W,
+    is_json: bool,
+    write_json: impl FnOnce(&mut W) -> io::Result<()>,
+    write_text: impl FnOnce(&mut W) -> io::Result<()>,
+) -> io::Result<()> {
+    if is_json {
+        write_json(&mut out)?;
+        writeln!(out)?;
+    } else {
+        write_text(&mut out)?;
+    }
+    out.flush()
+}
+
 /// The width of standard output, if it is a terminal that says so.
 fn terminal_width() -> Option<usize> {
     let (terminal_size::Width(width), _) = terminal_size::terminal_size_of(io::stdout())?;

@@ -36,6 +36,10 @@ pub(crate) struct WaitArgs {
     /// Leave out waits of these classes
     #[arg(long, value_name = "CLASS,..", value_delimiter = ',', help_heading = heading::FILTER)]
     not_class: Vec<String>,
+    /// Use only waits for objects whose name has this part: a path, `tcp 10.0.0.7:5432`, `pipe:`; -s wait_object lists
+    /// the names
+    #[arg(long, value_name = "PART", help_heading = heading::FILTER)]
+    wait_object: Vec<String>,
 }
 
 impl WaitLengthArgs {
@@ -49,8 +53,7 @@ impl WaitLengthArgs {
             min_ns: ns(self.min_wait),
             max_ns: ns(self.max_wait),
             idle_below_ns: ns(self.no_idle),
-            classes: None,
-            only: None,
+            ..WaitFilter::default()
         };
         if let (Some(min), Some(max)) = (filter.min_ns, filter.max_ns)
             && min > max
@@ -92,7 +95,8 @@ impl WaitArgs {
     /// # Errors
     /// No wait can have such a length, or there is no such class.
     pub(crate) fn filter(&self) -> Result<WaitFilter> {
-        Ok(WaitFilter { classes: self.classes()?, ..self.lengths.filter()? })
+        let (classes, objects) = (self.classes()?, self.wait_object.clone());
+        Ok(WaitFilter { classes, objects, ..self.lengths.filter()? })
     }
 }
 

@@ -1,22 +1,24 @@
 //! `whit why`.
 
-use crate::failure::usage;
+use crate::failure::{bail_usage, usage};
 use crate::heading;
 use crate::input::RecordingArgs;
-use crate::progress::LoadProgress;
+use crate::progress::answer;
 use crate::symbol_args::{SymbolArgs, thread_id};
-use crate::terminal::{TerminalArgs, WidthArgs};
+use crate::terminal::{TerminalArgs, WidthArgs, show};
 use anyhow::Result;
-use std::io::Write;
-use whit_profile::time_filter::TimeFilter;
+use whit_profile::Reading;
+use whit_profile::time_filter::{TimeFilter, TimeQuantum};
 use whit_types::Tid;
 use whit_view::why::{DEFAULT_LIMIT, TextOptions, write_json, write_stacks, write_text};
-use whit_why::{Interval, Why, WhyError};
+use whit_why::{ChosenRequests, Interval, WhichRequests, WhyError};
 
 const EXAMPLES: &str = "\
 Examples:
   whit record --engine=bpf --wakeups -- ./server    # switches with stacks and wakers
   whit why                          # the whole life of the command's first thread
+  whit why --request query          # the slowest request (whit requests lists them)
+  whit why --request query --longer-than 50ms       # all slow ones, added up
   whit why --tid 4711 --time 12.5,12.7";
 
 /// Arguments of `whit why`.
@@ -25,6 +27,18 @@ Examples:
 pub(crate) struct WhyArgs {
     #[command(flatten)]
     input: RecordingArgs,
+    /// Explain a request: NAME is the slowest one of this name, NAME:2 the next
+    #[arg(long, value_name = "NAME[:N]", value_parser = request, conflicts_with_all = ["tid", "time"],
+          help_heading = heading::FILTER)]
+    request: Option<NamedRequests>,
+    /// With --request, explain all of the name that took at least this time, as in 10ms
+    #[arg(long, value_name = "TIME", requires = "request", help_heading = heading::FILTER)]
+    longer_than: Option<TimeQuantum>,
+    /// With --request, explain the slowest N of the name
+    #[arg(long, value_name = "N", requires = "request", conflicts_with = "longer_than",
+          value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..),
+          help_heading = heading::FILTER)]
+    slowest: Option<usize>,
     /// Explain this thread, by its id or by a handle such as t-1234 [default: the command's first thread]
     #[arg(long, value_name = "TID", value_parser = thread_id, help_heading = heading::FILTER)]
     tid: Option<i32>,
@@ -55,32 +69,69 @@ pub(crate) struct WhyArgs {
     terminal: TerminalArgs,
 }
 
+/// The value of `--request`.
+#[derive(Clone, Debug)]
+struct NamedRequests {
+    name: String,
+    rank: Option<usize>,
+}
+
+/// `NAME`, or `NAME:RANK`.
+fn request(text: &str) -> Result<NamedRequests, String> {
+    let (name, rank) = match text.rsplit_once(':') {
+        Some((name, rank)) => {
+            (name, Some(rank.parse().map_err(|_| format!("'{rank}' is no rank"))?))
+        }
+        None => (text, None),
+    };
+    match rank {
+        Some(0) => Err("1 is the slowest request".to_owned()),
+        rank => Ok(NamedRequests { name: name.to_owned(), rank }),
+    }
+}
+
+impl WhyArgs {
+    fn requests(&self) -> Result<Option<ChosenRequests>> {
+        let Some(NamedRequests { name, rank }) = self.request.clone() else { return Ok(None) };
+        let several = self.longer_than.map(|time| WhichRequests::LongerThan(time.0.get()));
+        let several = several.or(self.slowest.map(WhichRequests::Slowest));
+        if let (Some(rank), Some(_)) = (rank, several) {
+            bail_usage!(
+                "--request {name}:{rank} is one request: leave :{rank} out, or --longer-than and --slowest"
+            );
+        }
+        let which = several.unwrap_or(WhichRequests::Rank(rank.unwrap_or(1)));
+        Ok(Some(ChosenRequests { name, which }))
+    }
+}
+
 /// Runs `whit why`.
 pub(crate) fn run(args: &WhyArgs) -> Result<u8> {
     let recording = args.input.open()?;
     let options = args.symbols.options(&recording)?;
-    let interval = Interval { tid: args.tid.map(Tid), time: args.time.clone() };
-    let progress = LoadProgress::new("reading", args.quiet);
-    let loaded = Why::load(recording, options, &interval, &|done, total| {
-        progress.update(done, total);
-    });
-    progress.finish();
-    let why = loaded.map_err(|error| match error {
-        WhyError::SeveralTimes => usage(error),
+    let requests = args.requests()?;
+    let interval = Interval { requests, tid: args.tid.map(Tid), time: args.time.clone() };
+    let why = answer(Reading::open(&recording, &options), interval, args.quiet);
+    let why = why.map_err(|error| match error {
+        WhyError::SeveralTimes
+        | WhyError::NoRequestName { .. }
+        | WhyError::NoneSoLong { .. }
+        | WhyError::NoRequestRank { .. } => usage(error),
         error => error.into(),
     })?;
     let is_table = !args.json && !args.folded;
-    let mut out = args.width.fit(args.terminal.output(), is_table);
-    if args.folded {
-        write_stacks(&mut out, &why.stacks()?)?;
-    } else if args.json {
-        write_json(&mut out, &why)?;
-        writeln!(out)?;
-    } else {
-        let limit = Some(args.limit.unwrap_or(DEFAULT_LIMIT));
-        let options = TextOptions { limit, is_path: args.path, is_quiet: args.quiet };
-        write_text(&mut out, &why, &options)?;
-    }
-    out.flush()?;
+    let out = args.width.fit(args.terminal.output(), is_table);
+    let stacks = args.folded.then(|| why.stacks()).transpose()?;
+    let limit = Some(args.limit.unwrap_or(DEFAULT_LIMIT));
+    let options = TextOptions { limit, is_path: args.path, is_quiet: args.quiet };
+    show(
+        out,
+        args.json,
+        |out| write_json(out, &why),
+        |out| match &stacks {
+            Some(stacks) => write_stacks(out, stacks),
+            None => write_text(out, &why, &options),
+        },
+    )?;
     Ok(0)
 }

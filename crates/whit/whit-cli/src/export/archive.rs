@@ -6,7 +6,7 @@ use super::destination::folder_of;
 use super::perf::{say_written, whole_file, with_advice};
 use crate::message;
 use crate::own_names::{Extent, write_with_names};
-use crate::progress::LoadProgress;
+use crate::progress::during;
 use anyhow::Result;
 use std::path::Path;
 use whit_perfdata::reader::Recording;
@@ -15,12 +15,11 @@ use whit_view::warning::warning_text;
 /// Writes the recording.
 pub(super) fn run(args: &ExportArgs, recording: &Recording, output: &Path) -> Result<u8> {
     let options = args.load.symbols.options(recording)?;
-    let progress = LoadProgress::new("writing", false);
-    let update = |done, total| progress.update(done, total);
-    let written = whole_file(output, folder_of(output), |data| {
-        write_with_names(recording, &options, Extent::All, data, &update)
+    let written = during("writing", false, |update| {
+        whole_file(output, folder_of(output), |data| {
+            write_with_names(recording, &options, Extent::All, data, update)
+        })
     });
-    progress.finish();
     let written = written.map_err(|error| with_advice(output, error))?;
     keep_time(recording, output);
     written.records.warnings.iter().map(warning_text).for_each(message::error);

@@ -6,7 +6,7 @@ use super::perf::{
     DATA, buffered, part_name, say_written, whole_directory, whole_file, with_advice,
 };
 use crate::message;
-use crate::progress::LoadProgress;
+use crate::progress::during;
 use anyhow::Result;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -15,7 +15,7 @@ use whit_perfdata::chained::chained_events;
 use whit_perfdata::export;
 use whit_perfdata::reader::{Form, Recording};
 use whit_perfdata::writer::FileWriter;
-use whit_profile::{Chained, LoadOptions, write_chained};
+use whit_profile::{Chained, ChainedRecords, Reading};
 use whit_view::warning::warning_text;
 
 /// Bytes of a stream that are written at once.
@@ -25,20 +25,18 @@ const WRITE_BYTES: usize = 1 << 20;
 pub(super) fn run(args: &ExportArgs, recording: &Recording, output: &Path) -> Result<u8> {
     let options = args.load.symbols.options(recording)?;
     let parent = folder_of(output);
-    let progress = LoadProgress::new("writing", false);
-    let update = |done, total| progress.update(done, total);
-    let fill =
-        |data: &mut File, parts: &mut Parts| write(recording, &options, data, parts, &update);
-    let written = match recording.form {
-        Form::Directory => whole_directory(output, parent, |folder| {
-            let mut parts = Parts::create(folder, recording.streams.len())?;
-            fill(&mut File::create(folder.join(DATA))?, &mut parts)
-        }),
-        Form::File | Form::Pipe => {
-            whole_file(output, parent, |data| fill(data, &mut Parts::default()))
+    let written = during("writing", false, |update| {
+        let reading = Reading::open(recording, &options).with_progress(update);
+        match recording.form {
+            Form::Directory => whole_directory(output, parent, |folder| {
+                let mut parts = Parts::create(folder, recording.streams.len())?;
+                write(reading, &mut File::create(folder.join(DATA))?, &mut parts)
+            }),
+            Form::File | Form::Pipe => {
+                whole_file(output, parent, |data| write(reading, data, &mut Parts::default()))
+            }
         }
-    };
-    progress.finish();
+    });
     let written = written.map_err(|error| with_advice(output, error))?;
     keep_time(recording, output);
     written.warnings.iter().map(warning_text).for_each(message::error);
@@ -57,13 +55,8 @@ pub(super) fn keep_time(recording: &Recording, output: &Path) {
     }
 }
 
-fn write(
-    recording: &Recording,
-    options: &LoadOptions,
-    data: &mut File,
-    parts: &mut Parts,
-    update: &(dyn Fn(u64, u64) + Sync),
-) -> Result<Chained> {
+fn write(reading: Reading<'_>, data: &mut File, parts: &mut Parts) -> Result<Chained> {
+    let recording = reading.recording();
     let events = chained_events(&recording.events);
     let mut file = FileWriter::create(buffered(data), &events)?;
     let is_pipe = recording.form == Form::Pipe;
@@ -72,7 +65,7 @@ fn write(
         0 => file.append(records),
         _ => parts.append(stream, records),
     };
-    let written = write_chained(recording, options, update, &mut put)?;
+    let written = reading.answer(ChainedRecords { put: &mut put })?;
     let mut features = export::features(recording, &events);
     if written.samples > 0 || features.unwound().is_some() {
         features.set_unwound(&written.unwound);

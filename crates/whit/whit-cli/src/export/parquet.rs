@@ -4,7 +4,7 @@ use super::ExportArgs;
 use anyhow::Result;
 use std::path::Path;
 use whit_perfdata::reader::Recording;
-use whit_profile::LoadOptions;
+use whit_profile::ReadOptions;
 
 /// The first argument that makes `whit-query` export.
 pub const EXPORT: &str = "export";
@@ -20,8 +20,8 @@ impl ExportArgs {
         self.input.open_all()
     }
 
-    /// How one of them is loaded.
-    pub fn options(&self, recording: &Recording) -> Result<LoadOptions> {
+    /// How one of them is read.
+    pub fn options(&self, recording: &Recording) -> Result<ReadOptions> {
         self.load.symbols.options(recording)
     }
 }

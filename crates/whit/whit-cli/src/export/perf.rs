@@ -4,7 +4,7 @@ use super::destination::{folder_of, way_out};
 use crate::failure::bail_usage;
 use crate::message;
 use crate::output;
-use crate::progress::LoadProgress;
+use crate::progress::during;
 use anyhow::Result;
 use std::fs::File;
 use std::io::BufWriter;
@@ -31,18 +31,18 @@ pub(super) fn refuse_pipe(output: &Path) -> Result<()> {
 /// Writes the recording.
 pub(super) fn run(recording: &Recording, output: &Path) -> Result<u8> {
     let parent = folder_of(output);
-    let progress = LoadProgress::new("writing", false);
     let total = recording.streams.iter().map(|stream| stream.size_bytes()).sum();
-    let mut done = 0;
-    let mut advance = |bytes: u64| {
-        done += bytes;
-        progress.update(done, total);
-    };
-    let written = match recording.form {
-        Form::Directory => directory(recording, output, parent, &mut advance),
-        Form::File | Form::Pipe => file(recording, output, parent, &mut advance),
-    };
-    progress.finish();
+    let written = during("writing", false, |update| {
+        let mut done = 0;
+        let mut advance = |bytes: u64| {
+            done += bytes;
+            update(done, total);
+        };
+        match recording.form {
+            Form::Directory => directory(recording, output, parent, &mut advance),
+            Form::File | Form::Pipe => file(recording, output, parent, &mut advance),
+        }
+    });
     let written = written.map_err(|error| with_advice(output, error))?;
     for broken in written.iter().filter_map(|part| part.broken.as_ref()) {
         message::error(broken);

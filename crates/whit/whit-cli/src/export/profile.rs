@@ -5,19 +5,26 @@ use super::destination;
 use crate::failure::bail_usage;
 use crate::message;
 use crate::output;
-use crate::progress::LoadProgress;
+use crate::page::SwitchesWhereRecorded;
+use crate::progress::answer;
 use anyhow::Result;
+use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::Path;
-use whit_export::{Content, ExportError, Format};
+use whit_export::{Content, ExportError, Format, Request, Requests};
 use whit_perfdata::reader::Recording;
-use whit_profile::model::Profile;
-use whit_profile::switches::{self, SwitchOptions, Switches};
-use whit_profile::{LoadOptions, SinglesWanted, has_cgroups};
+use whit_perfdata::request::request_of;
+use whit_profile::model::{Profile, ThreadId};
+use whit_profile::switches::{SwitchOptions, Switches};
+use whit_profile::{ReadOptions, Reading, Samples, SinglesWanted, has_cgroups};
 use whit_view::warning::warning_text;
+use whit_why::{EachCall, RecordedCall, RecordedCalls};
 
 /// Stretches of threads' time lines up to which none are joined.
 const MAX_SPANS: usize = 1 << 20;
+/// Requests that a trace has.
+const MAX_REQUESTS: usize = 1 << 20;
 
 /// Loads the recording and writes it.
 pub(super) fn run(
@@ -31,12 +38,15 @@ pub(super) fn run(
             "--samples has no effect with --format={format}, which has no times of samples"
         );
     }
-    let mut options = args.load.options(recording)?;
-    options.facets.cgroup = has_cgroups(recording);
-    options.singles = format.shows_time().then_some(args.samples.unwrap_or_default().wanted());
+    let options = args.load.options(recording)?;
     let (profile, switches) = load(args, format, recording, &options)?;
     profile.warnings.iter().map(warning_text).for_each(message::error);
-    let content = Content::new(recording, &profile, switches.as_ref()).on_threads(options.threads);
+    let mut content =
+        Content::new(recording, &profile, switches.as_ref()).on_threads(options.threads);
+    let requests = requests(format, recording, &options, &profile)?;
+    if let Some(requests) = &requests {
+        content = content.with_requests(requests);
+    }
     if let Some(slice_ns) = content.slice_ns() {
         message::note(format_args!(
             "samples of one call chain within {:.1} ms are joined (--samples=each writes each of them)",
@@ -52,6 +62,35 @@ pub(super) fn run(
         output::line(format_args!("[ whit export: {samples} samples, {mib:.1} MiB in {output} ]"))?;
     }
     Ok(0)
+}
+
+/// The requests of threads of the profile, where the format shows time and the recording has any.
+fn requests(
+    format: Format,
+    recording: &Recording,
+    options: &ReadOptions,
+    profile: &Profile,
+) -> Result<Option<Requests>> {
+    let has_requests = || recording.events.iter().any(|event| request_of(&event.name).is_some());
+    if !format.shows_time() || !has_requests() {
+        return Ok(None);
+    }
+    let RecordedCalls { names, mut calls } =
+        answer(Reading::open(recording, options), EachCall, false)?;
+    if calls.len() > MAX_REQUESTS {
+        calls.sort_by_key(|it| Reverse(it.call.duration_ns()));
+        calls.truncate(MAX_REQUESTS);
+        message::note(format_args!("only the longest {MAX_REQUESTS} requests are written"));
+    }
+    let threads = profile.threads.iter().zip(0..);
+    let numbers: HashMap<_, _> =
+        threads.map(|(thread, number)| ((thread.pid, thread.tid), ThreadId(number))).collect();
+    let requests = calls.into_iter().filter_map(|RecordedCall { name, thread, call }| {
+        let key = call.key.map(|key| key.to_string());
+        Some(Request { thread: *numbers.get(&thread)?, from: call.from, to: call.to, name, key })
+    });
+    let names = names.iter().map(|name| name.to_string()).collect();
+    Ok(Some(Requests::new(names, requests.collect())))
 }
 
 /// Writes a loaded profile for Firefox Profiler.
@@ -73,38 +112,23 @@ fn cause(error: ExportError) -> io::Error {
     }
 }
 
+/// The profile, with its context switches where the format shows them and the recording has any. Switches belong to
+/// threads, not to CPUs.
 fn load(
     args: &ExportArgs,
     format: Format,
     recording: &Recording,
-    options: &LoadOptions,
+    options: &ReadOptions,
 ) -> Result<(Profile, Option<Switches>)> {
+    let singles = format.shows_time().then_some(args.samples.unwrap_or_default().wanted());
+    let mut samples = Samples { singles, ..Samples::default() };
+    samples.facets.cgroup = has_cgroups(recording);
     let max_spans = if format.shows_time() { MAX_SPANS } else { 0 };
     let wants_switches = format.shows_switches() && !args.load.chooses_cpus();
-    load_with_switches(recording, options, wants_switches.then_some(max_spans))
-}
-
-/// The profile, with its context switches where they are wanted, with so many spans, and the recording has them.
-/// Switches belong to threads, not to CPUs.
-fn load_with_switches(
-    recording: &Recording,
-    options: &LoadOptions,
-    max_spans: Option<usize>,
-) -> Result<(Profile, Option<Switches>)> {
-    let progress = LoadProgress::new("reading", false);
-    let update = |done, total| progress.update(done, total);
-    let loaded = match max_spans.filter(|_| switches::may_show(recording)) {
-        Some(max_spans) => {
-            let wanted = SwitchOptions { max_worst: 0, max_spans, ..SwitchOptions::default() };
-            switches::load(recording, options, wanted, &update).map(|(profile, switches)| {
-                let has_switches = switches.sources.has_switches();
-                (profile, has_switches.then_some(switches))
-            })
-        }
-        None => whit_profile::load(recording, options, &update).map(|profile| (profile, None)),
-    };
-    progress.finish();
-    Ok(loaded?)
+    let switches = SwitchOptions { max_worst: 0, max_spans, ..SwitchOptions::default() };
+    let question = SwitchesWhereRecorded { samples, switches: wants_switches.then_some(switches) };
+    let (profile, switches) = answer(Reading::open(recording, options), question, false)?;
+    Ok((profile, switches.filter(|switches| switches.sources.has_switches())))
 }
 
 /// How samples are written in formats that show time.

@@ -18,8 +18,8 @@ pub(super) struct AllEventsArgs {
 
 impl AllEventsArgs {
     pub(super) fn apply(&self, event: &mut EventSpec) {
-        event.exclude.user |= self.all_kernel;
-        event.exclude.kernel |= self.all_user;
+        event.event.exclude.user |= self.all_kernel;
+        event.event.exclude.kernel |= self.all_user;
         event.exclude_idle = self.exclude_idle;
     }
 }

@@ -10,11 +10,11 @@ pub(super) const DEFAULT: &str = "cycles:P";
 
 impl Wanted for EventSpec {
     fn from_groups(groups: Vec<ResolvedGroup>) -> Result<Vec<Self>> {
-        Ok(from_groups(&groups)?)
+        Ok(from_groups(groups)?)
     }
 
     fn name(&self) -> &str {
-        &self.name
+        EventSpec::name(self)
     }
 
     fn is_tracepoint(&self) -> bool {

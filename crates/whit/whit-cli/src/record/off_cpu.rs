@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use whit_capture::options::{Engine, Output};
 use whit_perfdata::append;
-use whit_perfdata::off_cpu::is_off_cpu;
+use whit_perfdata::off_cpu::{OffCpuSample, is_off_cpu};
 use whit_perfdata::reader::{Form, Recording};
-use whit_profile::switches::{OffCpuError, OffCpuTotals, off_cpu};
+use whit_profile::switches::{OffCpuError, OffCpuSamples, OffCpuTotals};
+use whit_profile::{ReadOptions, Reading};
 
 /// perf's `--off-cpu-thresh`, in milliseconds.
 const DEFAULT_THRESHOLD_MS: u32 = 500;
@@ -43,26 +44,26 @@ impl fmt::Display for Written {
 
 impl RecordArgs {
     pub(super) fn off_cpu_threshold(&self) -> Duration {
-        Duration::from_millis(self.off_cpu_thresh.unwrap_or(DEFAULT_THRESHOLD_MS).into())
+        Duration::from_millis(self.sideband.off_cpu_thresh.unwrap_or(DEFAULT_THRESHOLD_MS).into())
     }
 
     /// Only the BPF engine records switches with their call chains.
     pub(super) fn engine_of_waits(&self) -> Option<Engine> {
-        let are_recorded = self.off_cpu || self.off_cpu_period.is_some();
-        if are_recorded { Some(Engine::Bpf) } else { self.engine }
+        let are_recorded = self.sideband.off_cpu || self.sideband.off_cpu_period.is_some();
+        if are_recorded { Some(Engine::Bpf) } else { self.chains.engine }
     }
 
     /// Samples of waits are written behind all others.
     pub(super) fn check_off_cpu(&self) -> Result<()> {
-        let is_sampled = self.off_cpu_period.is_some();
-        if (self.off_cpu || is_sampled) && self.engine == Some(Engine::Ring) {
+        let is_sampled = self.sideband.off_cpu_period.is_some();
+        if (self.sideband.off_cpu || is_sampled) && self.chains.engine == Some(Engine::Ring) {
             let option = if is_sampled { "--off-cpu-period" } else { "--off-cpu" };
             bail_usage!(
                 "{option} takes the BPF engine: leave --engine=ring out, or record switches alone with \
                  --switch-events"
             );
         }
-        if !self.off_cpu {
+        if !self.sideband.off_cpu {
             return Ok(());
         }
         if self.switch_output.is_some() {
@@ -107,15 +108,17 @@ fn append_to(path: &Path, threshold: Duration) -> Result<Written> {
         Form::File | Form::Pipe => PathBuf::from(path),
     };
     let threshold_ns = u64::try_from(threshold.as_nanos()).unwrap_or(u64::MAX);
+    let options = ReadOptions::without_names(1);
     let (mut totals, mut failure) = (OffCpuTotals::default(), None);
     append::append(&file, &recording.features, |put| {
         let mut bytes = Vec::new();
-        let written = off_cpu(&recording, threshold_ns, &mut |sample| {
+        let mut emit = |sample: &OffCpuSample<'_>| {
             bytes.clear();
             sample.push(&attr, &mut bytes);
             put(&bytes)
-        });
-        match written {
+        };
+        let question = OffCpuSamples { threshold_ns, emit: &mut emit };
+        match Reading::open(&recording, &options).answer(question) {
             Ok(all) => totals = all,
             Err(OffCpuError::Write(error)) => return Err(error),
             Err(error) => failure = Some(error),

@@ -106,8 +106,10 @@ const FILTERS: [Acts; 12] = [
     Acts("time", &[(OF_SAMPLES, ALL)]),
 ];
 
-const WAIT_FILTERS: [Acts; 5] =
-    each(["min_wait", "max_wait", "no_idle", "only_class", "not_class"], &[(WALL, EVERY)]);
+const WAIT_FILTERS: [Acts; 6] = each(
+    ["min_wait", "max_wait", "no_idle", "only_class", "not_class", "wait_object"],
+    &[(WALL, EVERY)],
+);
 
 pub(super) const SCOPE: Scope = Scope {
     subcommand: "report",

@@ -52,8 +52,10 @@ const ROWS: [Acts; 7] = [
 /// One wait, named by its handle, needs no other choice.
 const STACKS: [Acts; 3] = each(["comms", "dsos", "symbols"], &[(ANY & !WAIT, EVERY)]);
 
-const WAITS: [Acts; 5] =
-    each(["min_wait", "max_wait", "no_idle", "only_class", "not_class"], &[(ANY & !WAIT, ALL)]);
+const WAITS: [Acts; 6] = each(
+    ["min_wait", "max_wait", "no_idle", "only_class", "not_class", "wait_object"],
+    &[(ANY & !WAIT, ALL)],
+);
 
 const FILTERS: [Acts; 5] = [
     Acts("pid", &[(ANY, ALL)]),

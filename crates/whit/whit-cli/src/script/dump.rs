@@ -8,6 +8,8 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use whit_perfdata::reader::Recording;
+use whit_profile::Reading;
+use whit_profile::script::Script;
 use whit_types::OutsideText;
 use whit_view::script::FieldSpec;
 use whit_view::warning::warning_text;
@@ -29,8 +31,8 @@ pub(super) fn print(args: &ScriptArgs, recording: &Recording, specs: &[FieldSpec
         let file =
             File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
         let mut file = BufWriter::new(file);
-        let summary =
-            whit_profile::script::script(recording, &options, &|_, _| (), &text, &mut file)?;
+        let script = Script { format: &text, out: &mut file };
+        let summary = Reading::open(recording, &options).answer(script)?;
         let file = file.into_inner().map_err(std::io::IntoInnerError::into_error)?;
         let size =
             file.metadata().with_context(|| format!("cannot read {}", path.display()))?.len();

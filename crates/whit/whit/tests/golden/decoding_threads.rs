@@ -3,6 +3,7 @@
 use std::io::{Seek, Write};
 use std::path::Path;
 
+use whit_profile::{Reading, Samples};
 use whit_view::hists::HistsOptions;
 use whit_view::stdio::{self, StdioOptions};
 
@@ -43,7 +44,8 @@ fn many_ties() -> Vec<u8> {
 
 /// The report as text and as JSON.
 fn shown(recording: &whit_perfdata::reader::Recording, threads: usize) -> (Vec<u8>, Vec<u8>) {
-    let profile = whit_profile::load(recording, &options(threads), &|_, _| {}).expect("load");
+    let options = options(threads);
+    let profile = Reading::open(recording, &options).answer(Samples::default()).expect("load");
     let (mut text, mut json) = (Vec::new(), Vec::new());
     stdio::write_report(&mut text, &profile, &StdioOptions::default()).expect("write");
     whit_view::json::write_json(&mut json, &profile, &HistsOptions::default()).expect("write");

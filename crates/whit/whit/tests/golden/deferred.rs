@@ -6,7 +6,8 @@ use std::path::Path;
 use whit_perfdata::reader::Recording as Opened;
 use whit_perfdata::stream::BLOCK_SIZE_BYTES;
 use whit_profile::model::Profile;
-use whit_profile::switches::{self, SwitchOptions};
+use whit_profile::switches::SamplesAndSwitches;
+use whit_profile::{Reading, Samples};
 use whit_view::stdio::{self, StdioOptions};
 use whit_view::warning::warning_text;
 
@@ -26,7 +27,7 @@ fn open(attr: Attr, data: Vec<u8>) -> Opened {
 }
 
 fn load(recording: &Opened, threads: usize) -> Profile {
-    whit_profile::load(recording, &options(threads), &|_, _| {}).expect("load")
+    Reading::open(recording, &options(threads)).answer(Samples::default()).expect("load")
 }
 
 fn report(profile: &Profile) -> Vec<u8> {
@@ -37,7 +38,7 @@ fn report(profile: &Profile) -> Vec<u8> {
 
 /// The report of a recording that is read in order of time, with its switches.
 fn report_in_order(recording: &Opened) -> Vec<u8> {
-    let loaded = switches::load(recording, &options(2), SwitchOptions::default(), &|_, _| {});
+    let loaded = Reading::open(recording, &options(2)).answer(SamplesAndSwitches::default());
     report(&loaded.expect("load switches").0)
 }
 

@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use whit_page::{HtmlOptions, write_html};
 use whit_perfdata::reader::Recording;
-use whit_profile::LoadOptions;
 use whit_profile::model::{EventId, NodeId, Profile};
-use whit_profile::script::{Format, ScriptedFrame, ScriptedSample};
+use whit_profile::script::{Format, Script, ScriptedFrame, ScriptedSample};
+use whit_profile::{ReadOptions, Reading, Samples};
 use whit_symbolize::{DebugDirs, SymbolizerConfig};
 use whit_view::hists::HistsOptions;
 use whit_view::stdio::{self, StdioOptions};
@@ -67,14 +67,14 @@ impl Outcome {
 }
 
 /// Symbols of the kept programs and of no others.
-pub(crate) fn options(threads: usize) -> LoadOptions {
+pub(crate) fn options(threads: usize) -> ReadOptions {
     let mut symbols = SymbolizerConfig::new(DebugDirs {
         symfs: Some(folder().join("root")),
         ..DebugDirs::none()
     });
     symbols.kernel.kallsyms = Some(folder().join("kallsyms"));
     symbols.perf_map_dirs.clear();
-    LoadOptions::new(threads, symbols)
+    ReadOptions::new(threads, symbols)
 }
 
 /// Opens, loads and shows a recording in every way; a panic is one of the test that names `what`.
@@ -120,7 +120,8 @@ pub(crate) fn show_opened(opened: Result<Recording, whit_perfdata::reader::OpenE
         Err(error) => return Outcome::Refused(error.to_string()),
     };
     let options = options(1);
-    let profile = match whit_profile::load(&recording, &options, &|_, _| {}) {
+    let reading = Reading::open(&recording, &options);
+    let profile = match reading.answer(Samples::default()) {
         Ok(profile) => profile,
         Err(error) => return Outcome::Refused(error.to_string()),
     };
@@ -134,9 +135,8 @@ pub(crate) fn show_opened(opened: Result<Recording, whit_perfdata::reader::OpenE
         write_html(&profile, &HtmlOptions::default(), &mut out).expect(written);
     }
     assert_plain("a view", &out);
-    let summary =
-        whit_profile::script::script(&recording, &options, &|_, _| {}, &Numbers, &mut sink())
-            .expect(written);
+    let script = Script { format: &Numbers, out: &mut sink() };
+    let summary = reading.answer(script).expect(written);
     let counted: u64 = profile.events.iter().map(|event| event.samples).sum();
     assert_eq!(summary.samples, counted, "script and report disagree");
     Outcome::Shown(Box::new(profile))

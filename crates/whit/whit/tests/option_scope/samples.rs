@@ -82,7 +82,7 @@ const fn waits(option: &'static str, args: &'static [&'static str]) -> Sample {
 /// `why` is for the reader.
 const fn accepted(option: &'static str, args: &'static [&'static str], why: &str) -> Sample {
     assert!(!why.is_empty());
-    Sample { option, base: &[], args, recordings: WAITS, is_accepted_alone: true }
+    Sample { option, base: &[], args, recordings: &["waits", "demo"], is_accepted_alone: true }
 }
 
 const FILTERS: &[Sample] = &[
@@ -105,6 +105,7 @@ const WAIT_FILTERS: &[Sample] = &[
     waits("no-idle", &["--no-idle=10s"]),
     waits("only-class", &["--only-class", "lock"]),
     waits("not-class", &["--not-class", "lock"]),
+    waits("wait-object", &["--wait-object", "pipe"]),
 ];
 
 const FRAMES: &[Sample] = &[

@@ -144,6 +144,58 @@ fn output_is_opened_with_the_users_rights() {
     });
 }
 
+/// Variables name directories of caches and configuration. While capabilities are held, they lead nowhere.
+#[test]
+fn directories_are_made_with_the_users_rights_and_where_options_say() {
+    check("directories_are_made_with_the_users_rights_and_where_options_say", || {
+        let fixture = Fixture::set_up()?;
+        let place = fixture.path().join("place");
+        fs::create_dir(&place).unwrap();
+        // All may look there; then all may make files, too.
+        for (mode, is_allowed) in [(0o755, false), (0o1777, true)] {
+            set_mode(&place, mode);
+            let variables =
+                ["HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "PERF_BUILDID_DIR", "TMPDIR"];
+            let mut command = fixture.by_member(&["record", "-e", "cpu-clock", "-a"]);
+            command.envs(variables.map(|name| (name, &place)));
+            let said = command.args(["-o", "own", "--", "sh", "-c", "exit 0"]).output().unwrap();
+            assert!(said.status.success(), "{}", stderr(&said));
+            assert_eq!(fs::read_dir(&place).unwrap().count(), 0, "{mode:o}");
+            for option in ["--dir", "--switch-output=1M", "--threads"] {
+                let name = place.join(option).display().to_string();
+                let said = fixture.record(&["-a", option, "-o", &name], "exit 0");
+                assert_eq!(said.status.success(), is_allowed, "{name}: {}", stderr(&said));
+            }
+            for made in fs::read_dir(&place).unwrap() {
+                let made = made.unwrap();
+                let owner = made.metadata().unwrap().uid();
+                assert!(is_allowed && owner == MEMBER.uid, "{mode:o}: {made:?}");
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn the_process_that_opens_files_of_others_has_no_capabilities() {
+    check("the_process_that_opens_files_of_others_has_no_capabilities", || {
+        let fixture = Fixture::set_up()?;
+        let script = "for p in $(cat /proc/$PPID/task/$PPID/children); do \
+                      grep -hE '^(Name|Cap|Uid)' /proc/$p/status; done";
+        let said = fixture.record(&["-a", "-o", "own"], script);
+        assert!(said.status.success(), "{}", stderr(&said));
+        let shown = stdout(&said);
+        let (_, helper) = shown.split_once("whit-helper").unwrap_or_else(|| panic!("{shown}"));
+        let helper: Vec<_> = helper.lines().take_while(|line| !line.starts_with("Name")).collect();
+        assert!(helper.iter().any(|line| line.split_whitespace().nth(1) == Some("54321")));
+        for set in ["CapInh", "CapPrm", "CapEff", "CapAmb"] {
+            let line = helper.iter().find(|line| line.starts_with(set)).expect("a set");
+            assert!(line.ends_with("\t0000000000000000"), "{helper:?}");
+        }
+        Ok(())
+    });
+}
+
 #[test]
 fn input_is_opened_with_the_users_rights() {
     check("input_is_opened_with_the_users_rights", || {

@@ -1,9 +1,12 @@
 //! `--control`, `-D`.
 
-use super::support::{TestFolder, has_perf, perf, samples, stderr, wait_for_command};
+use super::support::{
+    TestFolder, WORK, has_perf, perf, samples, stderr, wait_for_command, wait_for_work,
+};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 /// Runs until it is ended.
 const ENDLESS: &str = "while :; do :; done";
@@ -37,11 +40,6 @@ impl Channel {
     }
 }
 
-/// CPU time of the command's loop is burnt until the recording has seen some.
-fn burn() {
-    std::thread::sleep(std::time::Duration::from_millis(60));
-}
-
 fn controlled(modes: &[&str]) {
     let place = TestFolder::new();
     let mut channel = Channel::make(&place);
@@ -49,7 +47,8 @@ fn controlled(modes: &[&str]) {
     let fixed = ["-e", events, "-D", "-1", "--control", "fifo:ctl,ack", "-o", "out"];
     let command = ["--", "sh", "-c", ENDLESS];
     let whit = place.start(&[&fixed[..], modes, &command].concat());
-    wait_for_command(&whit, "sh");
+    let command = wait_for_command(&whit, "sh");
+    let burn = || wait_for_work(command, WORK);
     channel.ask("ping");
     burn();
     channel.ask("enable task-clock:u");
@@ -129,15 +128,18 @@ fn switches_are_recorded_while_events_are_enabled() {
             let sleeps = "while :; do sleep 0.001; done";
             let command = [engine, "-e", "cpu-clock", "--", "sh", "-c", sleeps];
             let whit = place.start(&[&fixed[..], &command].concat());
-            wait_for_command(&whit, "sh");
-            let mut on = std::time::Duration::ZERO;
+            let program = wait_for_command(&whit, "sh");
+            let work = || wait_for_work(program, Duration::from_millis(1));
+            let (mut least, mut most) = (Duration::ZERO, Duration::ZERO);
             for _ in 0..2 {
-                let begin = std::time::Instant::now();
+                let asked = Instant::now();
                 channel.ask("enable");
-                burn();
+                let enabled = Instant::now();
+                work();
+                least += enabled.elapsed();
                 channel.ask("disable");
-                on += begin.elapsed();
-                burn();
+                most += asked.elapsed();
+                work();
             }
             channel.ask("stop");
             let output = whit.wait_with_output().unwrap();
@@ -145,11 +147,8 @@ fn switches_are_recorded_while_events_are_enabled() {
             let (switches, recorded_ns) = switches(&place);
             assert!(switches > 0, "{engine}");
             // Both halves, and not the time between.
-            let least_ns = 2 * 60_000_000;
-            assert!(
-                (least_ns..=on.as_nanos() as u64).contains(&recorded_ns),
-                "{recorded_ns} {on:?}"
-            );
+            let recorded = Duration::from_nanos(recorded_ns);
+            assert!((least..=most).contains(&recorded), "{least:?} {recorded:?} {most:?}");
         }
         Ok(())
     });

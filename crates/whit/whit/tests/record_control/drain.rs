@@ -1,7 +1,7 @@
 //! `drain` on the control channel: the records of this moment are in the output when it is answered.
 
 use super::control::Channel;
-use super::support::{TestFolder, stderr, wait_for_command};
+use super::support::{TestFolder, WORK, stderr, wait_for_command, wait_for_work};
 use std::io::Read;
 use std::process::Child;
 use std::sync::mpsc::{Receiver, channel};
@@ -13,8 +13,8 @@ use whit_sys::clock::ClockId;
 
 /// Drains of one recording. Rings are emptied once a second anyway, which may hit one of them.
 const DRAINS: u64 = 5;
-/// The program switches every millisecond or so; a busy machine lets it wait.
-const QUIET_NS: u64 = 300_000_000;
+/// Work of the program between two drains. It is sampled four thousand times a second.
+const BETWEEN: Duration = Duration::from_millis(1);
 /// A stream that has no mark in this time will have none.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -90,17 +90,17 @@ fn records_of_this_moment_are_in_the_stream_when_a_drain_is_answered() {
             let sleeps = "while :; do sleep 0.001; done";
             let command = ["--no-pack", engine, "-e", "cpu-clock", "--", "sh", "-c", sleeps];
             let mut whit = place.start(&[&fixed[..], &command].concat());
-            wait_for_command(&whit, "sh");
+            let program = wait_for_command(&whit, "sh");
             let mut stream = Stream::of(&mut whit);
             for number in 1..=DRAINS {
-                std::thread::sleep(Duration::from_nanos(QUIET_NS));
-                let asked_ns = ClockId::MONOTONIC.now_ns().unwrap();
+                let begin_ns = ClockId::MONOTONIC.now_ns().unwrap();
+                wait_for_work(program, BETWEEN);
                 channel.ask(&format!("drain {number}"));
                 let latest_ns = stream.until_mark(number);
                 assert!(
-                    latest_ns + QUIET_NS / 2 > asked_ns,
-                    "{engine}: {} ns are missing",
-                    asked_ns - latest_ns
+                    latest_ns > begin_ns,
+                    "{engine}: {BETWEEN:?} of work and {} ns before it are missing",
+                    begin_ns - latest_ns
                 );
             }
             channel.ask("stop");
@@ -120,11 +120,11 @@ fn drains_go_with_parallel_asynchronous_compressed_streams() {
         let fixed = ["-e", "cpu-clock:u", "--control", "fifo:ctl,ack", "-o", "out"];
         let command = ["--", "sh", "-c", "while :; do :; done"];
         let whit = place.start(&[&fixed[..], modes, &command].concat());
-        wait_for_command(&whit, "sh");
+        let program = wait_for_command(&whit, "sh");
         let size = || size_bytes(&place.path("out"));
         let mut last = size();
         for _ in 0..DRAINS {
-            std::thread::sleep(Duration::from_nanos(QUIET_NS));
+            wait_for_work(program, WORK);
             channel.ask("drain");
             let now = size();
             assert!(now > last, "{modes:?}: {last} bytes before and {now} behind");

@@ -50,6 +50,38 @@ fn every_field_is_read_back_by_perf_and_by_whit() {
     }
 }
 
+/// perf 6.1 takes the level of memory with `-d` alone, which has the address and mappings of data as well.
+#[test]
+fn the_level_of_memory_is_recorded_without_addresses() {
+    let place = TestFolder::new();
+    let recorded = ["-e", "cpu-clock:u", "-o", "out", "--", "sh", "-c", BUSY];
+    let output = place.run(&[&["--sample-mem-info"], &recorded[..]].concat());
+    assert_eq!(output.status.code(), Some(7), "{}", stderr(&output));
+    let script = std::process::Command::new(env!("CARGO_BIN_EXE_whit"))
+        .args(["script", "-F", "data_src", "-i"])
+        .arg(place.path("out"))
+        .output()
+        .unwrap();
+    let lines = String::from_utf8_lossy(&script.stdout).lines().count() as u64;
+    assert_eq!(lines, samples(&output)[0], "{}", stderr(&script));
+    let refused = place.run(&["--engine=bpf", "--sample-mem-info", "true"]);
+    assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("--engine=ring"), "{}", stderr(&refused));
+    if has_perf("the level of memory") {
+        let own = perf(&["evlist", "-v"], &place.path("out"));
+        let mut stock = whit_testing::run::perf().expect("has_perf was asked");
+        stock.args(["record", "-q", "-d"]).args(recorded).current_dir(place.path("."));
+        assert_eq!(stock.output().unwrap().status.code(), Some(7));
+        let stock = perf(&["evlist", "-v"], &place.path("out"));
+        assert!(stock.contains("|ADDR|") && stock.contains("mmap_data: 1, "), "{stock}");
+        let stock = stock.replace("|ADDR|", "|").replace("mmap_data: 1, ", "");
+        // whit's readers wake at another level of the ring.
+        let own = own.replace("watermark: 1, ", "");
+        let own = own.split(", { wakeup_events").next().unwrap_or_default();
+        assert_eq!(own, stock.trim_end());
+    }
+}
+
 #[test]
 fn counts_of_threads_without_samples() {
     let place = TestFolder::new();

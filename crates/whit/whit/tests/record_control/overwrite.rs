@@ -1,7 +1,8 @@
 //! `--overwrite`: the newest samples, at the end and when they are asked for.
 
 use super::support::{
-    TestFolder, count, has_perf, perf, samples, signal, stderr, wait_for_command, wait_until,
+    TestFolder, WORK, count, has_perf, perf, samples, signal, stderr, wait_for_command,
+    wait_for_work, wait_until,
 };
 
 /// Says with its own threads' names how far it is, and burns CPU under each.
@@ -39,7 +40,7 @@ fn a_signal_takes_a_snapshot_and_no_sample_comes_twice() {
         let place = TestFolder::new();
         let fixed = ["-e", "cpu-clock:u", "-F", "1000", "-m", "4", "--overwrite", "-o", "out"];
         let whit = place.start(&[&fixed[..], modes, &["--", "sh", "-c", ENDLESS]].concat());
-        wait_for_command(&whit, "sh");
+        let command = wait_for_command(&whit, "sh");
         let size = || -> u64 {
             let files = if place.path("out").is_dir() {
                 place.path("out")
@@ -50,7 +51,7 @@ fn a_signal_takes_a_snapshot_and_no_sample_comes_twice() {
         };
         let mut last = size();
         for _ in 0..2 {
-            std::thread::sleep(std::time::Duration::from_millis(40));
+            wait_for_work(command, WORK);
             signal(&whit, "-USR2");
             wait_until("the snapshot is written", || size() > last);
             last = size();
@@ -82,8 +83,8 @@ fn snapshots_go_into_files_of_their_own_where_outputs_are_switched() {
         "out",
     ];
     let whit = place.start(&[&fixed[..], &["--", "sh", "-c", ENDLESS]].concat());
-    wait_for_command(&whit, "sh");
-    std::thread::sleep(std::time::Duration::from_millis(40));
+    let command = wait_for_command(&whit, "sh");
+    wait_for_work(command, WORK);
     signal(&whit, "-USR2");
     wait_until("there is a snapshot", || !place.recordings("out.").is_empty());
     signal(&whit, "-INT");

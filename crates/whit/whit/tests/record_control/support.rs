@@ -5,7 +5,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use whit_testing::run;
 pub(crate) use whit_testing::run::stderr;
-pub(crate) use whit_testing::wait::{signal, wait_for_command, wait_until};
+pub(crate) use whit_testing::wait::{WORK, signal, wait_for_command, wait_for_work, wait_until};
 pub(crate) use whit_testing::{Skip, probe};
 
 /// A directory to record in.

@@ -1,7 +1,9 @@
 //! Samples by cgroup, with both engines: the kernel's own counts and the installed perf are the yardsticks.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use crate::support::tools::{perf, record, text, whit};
 use crate::support::{Skip, check, probe};
@@ -72,6 +74,53 @@ fn cgroups_are_recorded_of_whole_machines_by_both_engines() {
             );
             assert!(chosen.contains("100.00%") && chosen.contains(&name), "{engine}: {chosen}");
         }
+        Ok(())
+    });
+}
+
+/// Without version 2 and `perf_event`, threads are in the cgroups of `cpu` alone: here in one that was there, and in one
+/// that was made later. Other tests make cgroups meanwhile, so version 2 is missing in a namespace of mounts only.
+#[test]
+fn cgroups_of_cpu_are_read_where_perf_events_have_none() {
+    check("cgroups_of_cpu_are_read_where_perf_events_have_none", || {
+        let (mount, others) = probe::cgroups_v1("cpu")?;
+        let directory = tempfile::tempdir().expect("make a directory");
+        let path = directory.path().join("perf.data");
+        let names = ["old", "new"].map(|name| format!("whit-v1-{name}-{}", std::process::id()));
+        let [old, new] = names.each_ref().map(|name| mount.join(name).display().to_string());
+        // On a quiet machine, only the wait for a child leaves the CPU. The last command of a shell is no child.
+        let work = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; sh -c :; :";
+        let script = format!(
+            "echo $$ > {old}/cgroup.procs; {work}; mkdir {new}; echo $$ > {new}/cgroup.procs; {work}"
+        );
+        let hide: String =
+            others.iter().map(|it| format!("umount -l {}; ", it.display())).collect();
+        let recorder = whit();
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "sh", "-c", &format!("{hide}exec \"$@\""), "sh"]);
+        command.arg(recorder.get_program());
+        // Every hit of the tracepoint.
+        command.args(["record", "-a", "-q", "--engine=bpf", "-e", "cpu-clock/freq=999/"]);
+        command.args(["-e", "sched:sched_switch", "-o"]).arg(&path);
+        command.args(["--", "sh", "-c", &script]);
+        fs::create_dir(&old).expect("make a cgroup");
+        let recorded = record(&mut command);
+        for group in [&old, &new] {
+            let _ = fs::remove_dir(group);
+        }
+        recorded?;
+        let sampled = sampled(&path);
+        let samples = text(whit().args(["script", "-F", "comm,event,cgroup", "-i"]).arg(&path));
+        for name in names {
+            let name = format!("/{name}");
+            assert!(sampled.get(&name).is_some_and(|period| *period > 1e7), "{name}: {sampled:?}");
+            let of = |event: &str| {
+                let has = |line: &&str| line.contains(event) && line.ends_with(&name);
+                samples.lines().filter(has).count()
+            };
+            assert!(of("cpu-clock") > 10 && of("sched_switch") > 0, "{name}: {samples}");
+        }
+        assert!(sampled.contains_key("/"), "{sampled:?}");
         Ok(())
     });
 }

@@ -12,5 +12,6 @@ mod order;
 mod pprof;
 mod readers;
 pub(crate) mod recordings;
+mod requests;
 pub(crate) mod sums;
 mod waits;

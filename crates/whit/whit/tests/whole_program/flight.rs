@@ -189,7 +189,15 @@ fn dumps_continue_after_the_recorder_was_killed() {
     check("flight::dumps_continue_after_the_recorder_was_killed", || {
         let flight = Flight::start("signal")?;
         let children = format!("/proc/{0}/task/{0}/children", flight.child.id());
-        let recorder = || fs::read_to_string(&children).unwrap().trim().to_owned();
+        // Another child reads files of others.
+        let is_recorder = |pid: &&str| {
+            let comm = fs::read_to_string(format!("/proc/{pid}/comm"));
+            comm.is_ok_and(|comm| comm != "whit-helper\n")
+        };
+        let recorder = || {
+            let pids = fs::read_to_string(&children).unwrap();
+            pids.split_whitespace().find(is_recorder).unwrap_or_default().to_owned()
+        };
         let old = recorder();
         assert!(Command::new("kill").args(["-KILL", &old]).status().unwrap().success());
         wait_until("another recorder runs", || !recorder().is_empty() && recorder() != old);

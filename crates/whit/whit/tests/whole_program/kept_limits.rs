@@ -3,9 +3,9 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
+use whit_testing::wait::wait_until;
 
 use crate::support::tools::{command, text, whit};
 use crate::support::{Skip, check, probe};
@@ -139,20 +139,12 @@ fn a_recorder_that_is_killed_while_it_keeps_leaves_whole_copies_alone() {
         let place = Place::new();
         let program = place.program("large", 200 << 20)?;
         let mut recorder = place.recorder(&[], &program).spawn().expect("start whit");
-        let begin = Instant::now();
-        // A part of a copy is there for as long as it is written.
-        let is_writing = loop {
-            if place.parts() > 0 {
-                break true;
-            }
-            if place.has(&program)
-                || begin.elapsed() > Duration::from_secs(30)
-                || recorder.try_wait().is_ok_and(|end| end.is_some())
-            {
-                break false;
-            }
-            std::thread::sleep(Duration::from_micros(200));
-        };
+        let mut is_writing = false;
+        wait_until("a copy is written, or has been", || {
+            // A part of a copy is there for as long as it is written.
+            is_writing = place.parts() > 0;
+            is_writing || place.has(&program) || recorder.try_wait().is_ok_and(|end| end.is_some())
+        });
         recorder.kill().expect("kill whit");
         recorder.wait().expect("wait for it");
         if !is_writing {

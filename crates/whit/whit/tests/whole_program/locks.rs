@@ -10,7 +10,7 @@ use std::process::Command;
 use serde_json::Value;
 use whit_testing::run::{output, stderr};
 
-use crate::support::tools::{command, record, text, whit, workload};
+use crate::support::tools::{command, number, record, text, whit, workload};
 use crate::support::{Skip, check, probe};
 
 mod kernel;
@@ -91,10 +91,6 @@ fn with_wakeups(data: &Path, cache: &Path) -> Result<BTreeMap<String, Counted>, 
 fn locks(data: &Path, arguments: &[&str]) -> Value {
     let json = text(whit().args(["locks", "--json", "-i"]).arg(data).args(arguments));
     serde_json::from_str(&json).expect("JSON")
-}
-
-fn number(sums: &Value, key: &str) -> u64 {
-    sums[key].as_u64().unwrap_or_else(|| panic!("no {key} in {sums}"))
 }
 
 /// The row of the lock with a symbol.

@@ -1,10 +1,11 @@
 //! Recordings that another recorder makes meanwhile are as they would be alone.
 
+use std::path::Path;
 use std::process::Command;
 
 use crate::support::tools::{command, perf, record, text, whit, workload};
-use crate::support::{check, probe};
-use whit_testing::wait::Busy;
+use crate::support::{Skip, check, probe};
+use whit_testing::wait::{Busy, Load, wait_until};
 
 /// The fields of these events differ, so a sample that has the id of no event of the recording cannot be read. The second
 /// one is pinned: when its thread comes, the kernel counts it behind those events of the CPU that are not.
@@ -116,6 +117,80 @@ fn records_of_bpf_programs_have_their_own_time_with_other_recorders() {
         let during =
             in_older.iter().filter(|time| (first - 0.5..last + 0.5).contains(*time)).count();
         assert!(during >= in_newer.len(), "{in_newer:?}\n{in_older:?}");
+        Ok(())
+    });
+}
+
+/// Processes that a program begins, each a sample of the event.
+const FORKS: usize = 200;
+const FORK_EVENT: &str = "sched:sched_process_fork";
+
+/// A program that records, and its options.
+type Other<'a> = (fn() -> Result<Command, Skip>, &'a [&'a str]);
+
+/// A recorder of the whole machine beside ours.
+fn start_other(mut other: Command, options: &[&str], out: &Path) -> Load {
+    other.args(["record", "-q", "-a", "-o"]).arg(out).args(options);
+    let load = Load::start(&mut other);
+    let directory = format!("/proc/{}/fd", load.id());
+    wait_until("its events are open", || {
+        let entries = std::fs::read_dir(&directory).into_iter().flatten().flatten();
+        let mut links = entries.filter_map(|entry| std::fs::read_link(entry.path()).ok());
+        links.any(|link| link.to_string_lossy().contains("perf_event"))
+    });
+    load
+}
+
+/// The counts of a recording of the program, which are its own alone: samples, begins and ends of processes.
+fn counts(mode: &[&str], out: &Path) -> Result<[usize; 3], Skip> {
+    let (forks, number) = (workload("storm")?, FORKS.to_string());
+    let mut recorder = whit();
+    recorder.args(["record", "-e", FORK_EVENT, "-c", "1"]).args(mode).arg("-o").arg(out);
+    record(recorder.arg("--").arg(forks).args(["--forks", &number]))?;
+    let script = |options: &[&str]| text(whit().arg("script").args(options).arg("-i").arg(out));
+    let samples = script(&["-G", "-F", "event"]);
+    let records = script(&["--show-task-events"]);
+    let of = |text: &str, word: &str| text.lines().filter(|line| line.contains(word)).count();
+    let [begins, ends] = ["PERF_RECORD_FORK", "PERF_RECORD_EXIT"].map(|kind| of(&records, kind));
+    Ok([of(&samples, FORK_EVENT), begins, ends])
+}
+
+#[test]
+fn counts_of_each_mode_are_those_of_a_run_alone() {
+    check("counts_of_each_mode_are_those_of_a_run_alone", || {
+        probe::bpf_stacks()?;
+        probe::tracepoints()?;
+        let place = tempfile::tempdir().expect("make a directory");
+        let (ours, theirs) = (place.path().join("ours.data"), place.path().join("theirs.data"));
+        let modes: [&[&str]; 5] = [
+            &["--engine=ring"],
+            &["--engine=ring", "--call-graph=dwarf"],
+            &["--engine=ring", "--threads", "--switch-events"],
+            &["--engine=bpf"],
+            &["--engine=bpf", "--switch-events"],
+        ];
+        let alone = [FORKS, FORKS, FORKS + 1];
+        for mode in modes {
+            assert_eq!(counts(mode, &ours)?, alone, "{mode:?} alone");
+        }
+        let of_event = ["-e", FORK_EVENT, "-c", "1"];
+        let others: [Other; 4] = [
+            (perf, &["-g", "-F", "1999", "-e", "cpu-clock"]),
+            (perf, &of_event),
+            (|| Ok(whit()), &["--engine=ring", "-g", "--switch-events"]),
+            (|| Ok(whit()), &["--engine=bpf", "--switch-events"]),
+        ];
+        for (other, options) in others {
+            let _other = start_other(other()?, options, &theirs);
+            for mode in modes {
+                assert_eq!(counts(mode, &ours)?, alone, "{mode:?} beside {options:?}");
+            }
+            let mut counter = whit();
+            counter.args(["stat", "-x", ",", "-e", FORK_EVENT, "--"]).arg(workload("storm")?);
+            let counted = whit_testing::run::run(counter.args(["--forks", &FORKS.to_string()]));
+            let said = whit_testing::run::stderr(&counted);
+            assert!(said.contains(&format!("{FORKS},,{FORK_EVENT}")), "{options:?}: {said}");
+        }
         Ok(())
     });
 }

@@ -588,3 +588,27 @@ fn unsupported_options_are_refused_before_the_recording() {
         assert!(said.contains("--engine=ring") && !data.exists(), "{said}");
     }
 }
+
+/// Recordings of whole machines. In four of ten, the first wake-up comes from an interrupt of an idle CPU, for which the
+/// kernel gave another place of the registers. One of 400 such tests would miss it.
+const WHOLE_MACHINES: usize = 10;
+
+#[test]
+fn an_idle_cpu_that_comes_first_hides_no_registers() {
+    check("an_idle_cpu_that_comes_first_hides_no_registers", || {
+        probe::bpf_stacks()?;
+        probe::whole_cpus()?;
+        let folder = tempfile::tempdir().expect("make a directory");
+        let program = workload("pingpong")?;
+        for _ in 0..WHOLE_MACHINES {
+            let mut recorder = whit();
+            recorder.args(["record", "-a", "--engine=bpf", "--wakeups", "-e", "cpu-clock", "-o"]);
+            recorder.arg(folder.path().join("perf.data")).env("XDG_CACHE_HOME", folder.path());
+            recorder.arg("--").arg(&program).args(["--threads", "2", "--iterations", "300"]);
+            let output = whit_testing::run::record(&mut recorder)?;
+            let said = whit_testing::run::stderr(&output);
+            assert!(said.contains("stacks complete") && !said.contains("32-bit code"), "{said}");
+        }
+        Ok(())
+    });
+}

@@ -5,15 +5,21 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Once;
 
+use serde_json::Value;
 pub(crate) use whit_testing::parse::{report, script, stats};
 pub(crate) use whit_testing::{Skip, check, probe};
 
 /// The programs that the tests run.
 pub(crate) mod tools {
-    pub(crate) use super::{record, sibling, whit, whole_files};
+    pub(crate) use super::{number, record, sibling, whit, whole_files};
     pub(crate) use whit_testing::probe::tracefs;
     pub(crate) use whit_testing::run::{command, perf, repository, succeed, text};
     pub(crate) use whit_testing::workload;
+}
+
+/// A member of a JSON object that is a whole number.
+pub(crate) fn number(object: &Value, key: &str) -> u64 {
+    object[key].as_u64().unwrap_or_else(|| panic!("no {key} in {object}"))
 }
 
 /// The whit under test, with the programs that it becomes.

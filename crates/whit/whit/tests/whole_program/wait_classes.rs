@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::support::tools::{command, record, text, whit, workload};
+use crate::support::tools::{command, number, record, text, whit, workload};
 use crate::support::{Skip, check, probe};
 
 /// Threads of the program with a class in their name.
@@ -26,10 +26,6 @@ pub(crate) fn recorded(data: &Path, dir: &Path) -> Result<(), Skip> {
 fn switches(data: &Path, arguments: &[&str]) -> Value {
     let json = text(whit().args(["switches", "--json", "-i"]).arg(data).args(arguments));
     serde_json::from_str(&json).expect("JSON")
-}
-
-fn number(sums: &Value, key: &str) -> u64 {
-    sums[key].as_u64().unwrap_or_else(|| panic!("no {key} in {sums}"))
 }
 
 /// Time of voluntary waits by thread name and class.

@@ -6,7 +6,8 @@ use serde_json::Value;
 use whit_testing::run::{output, stderr};
 use whit_testing::wait::Busy;
 
-use crate::support::tools::{command, record, text, whit, workload};
+use crate::python_stacks::python;
+use crate::support::tools::{command, number, record, text, whit, workload};
 use crate::support::{Skip, check, probe};
 
 const ITEMS: u64 = 100;
@@ -38,10 +39,6 @@ fn tid<'a>(said: &'a str, stage: &str) -> &'a str {
     rest.split(' ').next().expect("a number")
 }
 
-fn number(value: &Value, key: &str) -> u64 {
-    value[key].as_u64().unwrap_or_else(|| panic!("no {key} in {value}"))
-}
-
 #[test]
 fn the_slow_stage_of_a_pipeline_is_why() {
     check("the_slow_stage_of_a_pipeline_is_why", || {
@@ -50,14 +47,14 @@ fn the_slow_stage_of_a_pipeline_is_why() {
         let said = recorded(&data)?;
         let json = text(whit().args(["why", "--json", "-i"]).arg(&data));
         let why: Value = serde_json::from_str(&json).expect("JSON");
-        let duration = number(&why, "duration_ns");
+        let (duration, interval) = (number(&why, "duration_ns"), &why["intervals"][0]);
         // Both add up to the nanosecond, and pieces follow each other.
-        let mut at = number(&why, "from_ns");
-        for piece in why["pieces"].as_array().expect("pieces") {
+        let mut at = number(interval, "from_ns");
+        for piece in interval["pieces"].as_array().expect("pieces") {
             assert_eq!(number(piece, "from_ns"), at, "{piece}");
             at += number(piece, "duration_ns");
         }
-        assert_eq!(at, number(&why, "to_ns"));
+        assert_eq!(at, number(interval, "to_ns"));
         let groups = why["groups"].as_array().expect("groups");
         assert_eq!(groups.iter().map(|it| number(it, "duration_ns")).sum::<u64>(), duration);
         let on_path = |stage: &str, activities: &[&str]| {
@@ -103,6 +100,84 @@ fn the_slow_stage_of_a_pipeline_is_why() {
     });
 }
 
+/// Hand-overs of a query: to the proxy, to the backend, and back the same way.
+const HAND_OVERS: u64 = 4;
+const QUERIES: u64 = 50;
+
+/// The path of a client leads through the connections of two other processes, which it has made.
+#[test]
+fn a_path_leads_through_connections_to_other_processes() {
+    check("a_path_leads_through_connections_to_other_processes", || {
+        probe::bpf_stacks()?;
+        let folder = tempfile::tempdir().expect("make a directory");
+        let data = folder.path().join("perf.data");
+        let program = workload("relay")?;
+        let mut recorder = whit();
+        recorder.args(["record", "-q", "--engine=bpf", "--wakeups", "-o"]).arg(&data);
+        recorder.env("XDG_CACHE_HOME", data.with_extension("cache")).arg("--").arg(program);
+        let said = record(recorder.args(["--iterations", &QUERIES.to_string()]))?;
+        let said = String::from_utf8_lossy(&said);
+        let (_, stated) = said.trim().split_once("cpu_ns=").expect("the line of the backend");
+        let stated: u64 = stated.parse().expect("a number");
+        let json = text(whit().args(["why", "--json", "-i"]).arg(&data));
+        let why: Value = serde_json::from_str(&json).expect("JSON");
+        assert_eq!(why["intervals"][0]["thread"]["name"], "client");
+        let groups = why["groups"].as_array().expect("groups");
+        let of_backend = groups.iter().filter(|it| it["name"] == "backend");
+        let running: Vec<_> = of_backend.filter(|it| it["activity"] == "running").collect();
+        let ns: u64 = running.iter().map(|it| number(it, "duration_ns")).sum();
+        let bound = QUERIES * HAND_OVERS * HAND_OVER_NS;
+        // A kernel that hides switches makes pieces unknown, and none wrong.
+        let unknown = number(&why, "unknown_ns");
+        assert!(
+            ns <= stated + bound && ns + unknown + bound >= stated,
+            "{ns} of {stated}: {groups:?}"
+        );
+        assert!(unknown < number(&why, "duration_ns") / 2, "{unknown}: {groups:?}");
+        // The proxy waits by epoll for the answer of the backend.
+        let longest = running.iter().max_by_key(|it| number(it, "duration_ns")).expect("a row");
+        assert_eq!(longest["explains"]["name"], "proxy", "{longest}");
+        assert_eq!(longest["explains"]["class"], "poll", "{longest}");
+        let object = longest["explains"]["object"].as_str().unwrap_or_default();
+        assert!(object.starts_with("tcp 127.0.0.1:"), "{longest}");
+        assert_eq!(longest["functions"][0]["name"], "answer_query", "{longest}");
+        Ok(())
+    });
+}
+
+/// The main thread waits for one that computes in functions of the interpreter.
+const REPORT: &str = "\
+import threading, time
+def slow_report():
+    end = time.thread_time() + 0.5
+    while time.thread_time() < end:
+        sum(range(500))
+worker = threading.Thread(target=slow_report)
+worker.start()
+worker.join()
+";
+
+#[test]
+fn a_function_of_python_is_why_and_not_its_runtime() {
+    check("a_function_of_python_is_why_and_not_its_runtime", || {
+        probe::bpf_stacks()?;
+        let python = python(&[], "3.11")?;
+        let folder = tempfile::tempdir().expect("make a directory");
+        let data = folder.path().join("perf.data");
+        let mut recorder = whit();
+        recorder.args(["record", "-q", "--engine=bpf", "--wakeups", "-F", "997", "-o"]).arg(&data);
+        recorder.env("XDG_CACHE_HOME", data.with_extension("cache")).arg("--").arg(python);
+        record(recorder.args(["-c", REPORT]))?;
+        let json = text(whit().args(["why", "--json", "--no-debuginfod", "-i"]).arg(&data));
+        let why: Value = serde_json::from_str(&json).expect("JSON");
+        let groups = why["groups"].as_array().expect("groups");
+        let running = groups.iter().find(|it| it["activity"] == "running").expect("a row");
+        assert_eq!(running["functions"][0]["name"], "py::__main__.slow_report", "{running}");
+        assert!(!running["explains"].is_null(), "{running}");
+        Ok(())
+    });
+}
+
 /// Each moment of a path with its thread and activity, between two times.
 fn clipped(why: &Value, from: u64, to: u64) -> Vec<(u64, u64, Value, Value)> {
     let pieces = why["pieces"].as_array().expect("pieces").iter();
@@ -124,7 +199,8 @@ fn the_path_of_a_part_is_the_part_of_the_path() {
         let why = |time: &[&str]| -> Value {
             let mut why = whit();
             why.args(["why", "--json", "--tid", tid, "-i"]).arg(&data).args(time);
-            serde_json::from_str(&text(&mut why)).expect("JSON")
+            let why: Value = serde_json::from_str(&text(&mut why)).expect("JSON");
+            why["intervals"][0].clone()
         };
         let (whole, part) = (why(&[]), why(&["--time", "20%-60%"]));
         assert_eq!(part["thread"]["name"], "write");
@@ -175,8 +251,30 @@ fn waits_for_a_cpu_name_the_thread_that_had_it() {
         let is_other = |it: &&Value| it["thread"]["tid"].as_u64() == Some(u64::from(other.id()));
         let had = behind.iter().find(is_other).map_or(0, |it| number(it, "duration_ns"));
         assert!(had >= sum / behind.len() as u64, "{}: {preempted}", other.id());
+        the_run_queue_names_it_too(&data, tid(&said, "transform"), other.id());
         Ok(())
     });
+}
+
+/// The delays of a thread are behind threads and behind none, to the nanosecond; `other` has the right to its share.
+fn the_run_queue_names_it_too(data: &Path, waits: &str, other: u32) {
+    let json = text(whit().args(["switches", "--json", "-i"]).arg(data));
+    let switches: Value = serde_json::from_str(&json).expect("JSON");
+    let tid_of = |it: &Value| number(&switches["threads"][number(it, "thread") as usize], "tid");
+    let queues = switches["run_queue"].as_array().expect("delays");
+    for queue in queues {
+        let behind = queue["behind"].as_array().expect("threads").iter();
+        let known: u64 = behind.map(|it| number(it, "ns")).sum();
+        assert_eq!(known + number(queue, "unattributed_ns"), number(queue, "total_ns"), "{queue}");
+    }
+    let waits: u64 = waits.parse().expect("a number");
+    let queue = queues.iter().find(|it| tid_of(it) == waits).expect("delays of the thread");
+    let behind = queue["behind"].as_array().expect("threads");
+    let known: u64 = behind.iter().map(|it| number(it, "ns")).sum();
+    assert!(2 * known > number(queue, "total_ns"), "{queue}");
+    let of_other = behind.iter().find(|it| tid_of(it) == u64::from(other));
+    let had = of_other.map_or(0, |it| number(it, "ns"));
+    assert!(had >= known / behind.len() as u64, "{other}: {queue}");
 }
 
 #[test]

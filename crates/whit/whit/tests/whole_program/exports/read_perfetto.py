@@ -10,20 +10,24 @@ with open(sys.argv[1], "rb") as file:
 tables, names, counts, events, notes = {}, {}, {}, {}, {}
 running, on_cpu, losses = {}, {}, 0
 switches = []
-tracks, slices, cgroups, waits = {}, {}, {}, {}
+tracks, slices, cgroups, waits, requests = {}, {}, {}, {}, {}
 
 
 def slice_of(time, event):
     """Slices of a track follow each other: begin, end, begin, end."""
     if event.type == event.TYPE_SLICE_BEGIN:
         assert event.track_uuid not in slices, event
-        slices[event.track_uuid] = (time, event.name)
-        for annotation in event.debug_annotations:
+        key = [annotation.string_value for annotation in event.debug_annotations if annotation.name == "key"]
+        slices[event.track_uuid] = (time, event.name, key)
+        for annotation in event.debug_annotations if not key else []:
             name, _, what = annotation.name.rpartition(" ")
             sum_of = cgroups.setdefault(name, {}).setdefault(event.name, [0, 0])
             sum_of[["samples", "period"].index(what)] += annotation.uint_value
     if event.type == event.TYPE_SLICE_END:
-        begin, name = slices.pop(event.track_uuid)
+        begin, name, key = slices.pop(event.track_uuid)
+        if key:
+            assert name == tracks[event.track_uuid] + " " + key[0], name
+            requests.setdefault(tracks[event.track_uuid], []).append((time - begin, key[0]))
         state, _, wait = name.partition(": ")
         if state == "Waiting":
             waits[wait] = waits.get(wait, 0) + time - begin
@@ -85,4 +89,4 @@ for time, cpu, switch in sorted(switches, key=lambda entry: entry[0]):
 # Runs that go on to the end of the recording have no end.
 open_runs = {str(pid): time for time, pid in last.values() if pid > 0}
 assert not slices, "a slice without an end"
-json.dump({"events": events, "cgroups": cgroups, "waits": waits, "notes": notes, "losses": losses, "on_cpu": on_cpu, "open": open_runs}, sys.stdout)
+json.dump({"events": events, "cgroups": cgroups, "waits": waits, "requests": requests, "notes": notes, "losses": losses, "on_cpu": on_cpu, "open": open_runs}, sys.stdout)

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use whit_testing::run::needs_of_line;
-use whit_testing::wait::is_soon;
+use whit_testing::wait::{is_soon, wait_until};
 
+use super::storms::begins_and_losses;
 use super::{Service, program};
 use crate::support::tools::{command, whit, workload};
 use crate::support::{Skip, check};
@@ -127,6 +128,72 @@ fn processes_with_a_hundred_thousand_mappings_fit_into_128_mib() {
         let log = service.end();
 
         assert!(log.contains("window-bytes is 4M, queue-bytes is 8M\n"), "{log}");
+        Ok(())
+    });
+}
+
+/// Sides of a storm, which run at the same time.
+const STORM: [(&str, u64); 3] = [("--threads", 10_000), ("--forks", 10_000), ("--dlopens", 2_000)];
+const STORMS: u64 = 5;
+/// Descriptors that the recorder holds of mapped files at most (`HELD_MAX` of `whit-capture`), and others that come and
+/// go while files are read.
+const DESCRIPTORS_MORE: usize = 192 + 64;
+
+/// Runs the storm; gives the most descriptors that a process had meanwhile.
+fn storm(process: u64) -> usize {
+    let program = workload("storm").expect("it was built");
+    let start = |(side, number): (&str, u64)| {
+        let mut storm = Command::new(&program);
+        storm.args([side, &number.to_string()]).stdout(Stdio::null());
+        storm.spawn().unwrap()
+    };
+    let mut storms: Vec<_> = STORM.map(start).into();
+    let mut most = 0;
+    wait_until("the storms end", || {
+        most = most.max(descriptors(process));
+        storms.retain_mut(|storm| match storm.try_wait().unwrap() {
+            Some(status) => {
+                assert!(status.success());
+                false
+            }
+            None => true,
+        });
+        storms.is_empty()
+    });
+    most
+}
+
+fn descriptors(process: u64) -> usize {
+    fs::read_dir(format!("/proc/{process}/fd")).map_or(0, Iterator::count)
+}
+
+#[test]
+fn storms_of_threads_processes_and_libraries_fit_into_128_mib() {
+    check("watch::storms_of_threads_processes_and_libraries_fit_into_128_mib", || {
+        workload("storm")?;
+        let group = limited("storms", 128 << 20)?;
+        let config = "window = \"1s\"\nfreq = 997\nswitches = true\nengine = \"bpf\"\n";
+        let mut service = start_in(&group, config)?;
+        service.wait_for_files(2);
+        let recorder = service.recorder().expect("a recorder");
+        let (before, watch) = (descriptors(recorder), u64::from(service.child.id()));
+        let of_watch = descriptors(watch);
+        let most = (0..STORMS).map(|_| storm(recorder)).max().expect("storms");
+        let number = service.files().len();
+        service.wait_for_files(number + 2);
+        let ended = ["recorder_ends", "recorder_hangs", "windows_lost_by_memory"];
+        assert_eq!(ended.map(|name| service.counted(name)), [0; 3], "{}", service.log());
+        assert_eq!(service.recorder(), Some(recorder), "{}", service.log());
+        assert!(most <= before + DESCRIPTORS_MORE, "{before} descriptors, then {most}");
+        assert!(descriptors(watch) <= of_watch + 8, "{of_watch} descriptors, then more");
+        service.wait_for_samples(number);
+        service.end();
+        // All begins of processes and threads are there, or lost with a number.
+        let (begins, losses) = begins_and_losses(&service.files());
+        let begun: u64 = STORM[..2].iter().map(|(_, number)| number * STORMS).sum();
+        assert!(begins + losses >= begun, "{begins} of {begun}, {losses} lost: {}", service.log());
+        // Few of them are lost only because the window is full.
+        assert!(begins > begun / 10, "{begins} of {begun}, {losses} lost: {}", service.log());
         Ok(())
     });
 }

@@ -41,9 +41,9 @@ impl Service {
     }
 }
 
-/// Records of the begins of processes in files, and records that files say are missing.
-fn forks_and_losses(files: &[PathBuf]) -> (u64, u64) {
-    let (mut forks, mut losses) = (0, 0);
+/// Records of the begins of processes and threads in files, and records that files say are missing.
+pub(super) fn begins_and_losses(files: &[PathBuf]) -> (u64, u64) {
+    let (mut begins, mut losses) = (0, 0);
     for file in files {
         let recording = Recording::open(file).unwrap();
         for stream in &recording.streams {
@@ -53,9 +53,7 @@ fn forks_and_losses(files: &[PathBuf]) -> (u64, u64) {
                 while let Some((record, behind)) = RawRecord::split(rest) {
                     rest = behind;
                     match SideBand::parse(record) {
-                        Some(SideBand::Fork(task)) => {
-                            forks += u64::from(task.pid != task.parent_pid)
-                        }
+                        Some(SideBand::Fork(_)) => begins += 1,
                         Some(SideBand::Lost { lost, .. }) => losses += lost,
                         _ => {}
                     }
@@ -63,7 +61,7 @@ fn forks_and_losses(files: &[PathBuf]) -> (u64, u64) {
             }
         }
     }
-    (forks, losses)
+    (begins, losses)
 }
 
 #[test]
@@ -82,8 +80,8 @@ fn short_processes_come_and_go_by_the_thousand() {
             assert!(storms.iter_mut().all(|storm| storm.wait().unwrap().success()));
         });
         service.end();
-        let (forks, losses) = forks_and_losses(&service.files());
-        assert!(forks + losses >= 2 * FORKS, "{forks} and {losses} lost: {}", service.log());
+        let (begins, losses) = begins_and_losses(&service.files());
+        assert!(begins + losses >= 2 * FORKS, "{begins} and {losses} lost: {}", service.log());
         Ok(())
     });
 }

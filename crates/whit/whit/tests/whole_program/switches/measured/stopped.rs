@@ -10,13 +10,13 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
-use whit_testing::probe;
 use whit_testing::wait::{Load, wait_until};
 
 use super::super::seconds_between;
 use super::wall;
 use super::{CS, Counted, assert_times_agree, bpf_record, charged, whit_record};
-use crate::support::tools::{command, workload};
+use crate::postgres::Postgres;
+use crate::support::tools::{command, number, workload};
 use crate::support::{Skip, check};
 
 /// Nothing is lost, but some kernels hide a few switch-ins: the interval that ends there is uncertain.
@@ -149,7 +149,7 @@ fn wall_between(data: &Path, all: &[Counted]) -> Value {
     let first = all.first().expect("a thread");
     let json = wall::wall(data, &["--time", &seconds_between(first)]);
     wall::assert_identity(&json);
-    let [lossy, elapsed] = ["lossy_ns", "elapsed_ns"].map(|key| wall::number(&json["total"], key));
+    let [lossy, elapsed] = ["lossy_ns", "elapsed_ns"].map(|key| number(&json["total"], key));
     assert!(lossy <= elapsed / UNCERTAIN_PARTS_MAX, "{}", json["total"]);
     json
 }
@@ -176,7 +176,7 @@ fn assert_wall_time(program: &dyn Program) -> Result<(), Skip> {
         charged(|| record_stopped(&mut whit_record(&data, &arguments), &program.processes()))?;
     let json = wall_between(&data, &all);
     for counted in &all {
-        assert_eq!(wall::number(sums(&json, counted), "uncovered_ns"), 0, "{counted:?} {json}");
+        assert_eq!(number(sums(&json, counted), "uncovered_ns"), 0, "{counted:?} {json}");
     }
     Ok(())
 }
@@ -199,102 +199,9 @@ fn wall_time_of_a_pool_is_the_kernels() {
     });
 }
 
-/// A PostgreSQL server of its own, under pgbench.
-struct Postgres {
-    programs: PathBuf,
-    place: tempfile::TempDir,
-    server: Option<Load>,
-    client: Option<Load>,
-}
-
-impl Postgres {
-    fn programs() -> Result<PathBuf, Skip> {
-        let folders = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-        let mut all: Vec<_> = folders.map(|version| version.path().join("bin")).collect();
-        all.retain(|bin| bin.join("pgbench").exists());
-        all.sort();
-        all.pop().ok_or_else(|| Skip("there is no PostgreSQL with pgbench here".to_owned()))
-    }
-
-    /// A program of PostgreSQL, which refuses to work for root.
-    fn program(&self, name: &str) -> Command {
-        let path = self.programs.join(name);
-        let mut program = match probe::root() {
-            Ok(()) => {
-                let mut program = command("runuser");
-                program.args(["-u", "postgres", "--"]).arg(path);
-                program
-            }
-            Err(_) => command(path),
-        };
-        program.current_dir(self.place.path()).stderr(Stdio::null());
-        program
-    }
-
-    fn start() -> Result<Postgres, Skip> {
-        let place = tempfile::tempdir().expect("a folder");
-        let mut postgres =
-            Postgres { programs: Postgres::programs()?, place, server: None, client: None };
-        let folder = postgres.place.path().to_owned();
-        if probe::root().is_ok() {
-            let owned = Command::new("chown").arg("postgres").arg(&folder).status();
-            assert!(owned.expect("run chown").success());
-        }
-        let data = folder.join("data");
-        let run = |mut command: Command| {
-            command.stdout(Stdio::null()).status().expect("run a program of PostgreSQL").success()
-        };
-        let mut initdb = postgres.program("initdb");
-        initdb.args(["--auth=trust", "--no-sync", "-D"]).arg(&data);
-        assert!(run(initdb), "initdb");
-        let mut server = postgres.program("postgres");
-        server.arg("-D").arg(&data).arg("-k").arg(&folder);
-        postgres.server = Some(Load::start(server.args(["-c", "listen_addresses=", "-F"])));
-        let bench = |arguments: &[&str]| {
-            let mut bench = postgres.program("pgbench");
-            bench.arg("-h").arg(&folder).args(arguments).arg("postgres");
-            bench
-        };
-        wait_until("PostgreSQL answers", || run(bench(&["-i", "-q"])));
-        postgres.client = Some(Load::start(&mut bench(&["-c", "4", "-T", "1000"])));
-        wait_until("clients are connected", || postgres.backends().len() == 4);
-        Ok(postgres)
-    }
-
-    /// The first process that `postgres` runs as.
-    fn postmaster(&self) -> u32 {
-        let path = self.place.path().join("data/postmaster.pid");
-        let text = std::fs::read_to_string(path).expect("read postmaster.pid");
-        text.lines().next().and_then(|line| line.parse().ok()).expect("a process id")
-    }
-
-    /// The processes that serve the clients.
-    fn backends(&self) -> Vec<u32> {
-        let id = self.postmaster();
-        let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children"));
-        let children = children.unwrap_or_default();
-        let serves = |pid: &u32| {
-            let title = std::fs::read_to_string(format!("/proc/{pid}/cmdline"));
-            title.is_ok_and(|title| title.contains("[local]"))
-        };
-        children.split_ascii_whitespace().flat_map(str::parse).filter(serves).collect()
-    }
-}
-
 impl Program for Postgres {
     fn processes(&self) -> Vec<u32> {
         self.backends()
-    }
-}
-
-impl Drop for Postgres {
-    fn drop(&mut self) {
-        self.client = None;
-        // `runuser` passes no SIGKILL on.
-        if self.server.is_some() {
-            signal(&[self.postmaster()], "-INT");
-        }
-        self.server = None;
     }
 }
 

@@ -9,6 +9,7 @@ use super::{
     assert_no_records_lost, assert_times_agree, bpf_record, record_charged_waits, tolerance_ns,
 };
 use crate::support::check;
+use crate::support::tools::number;
 use crate::support::tools::{record, text, whit};
 
 const PARTS: [&str; 5] = ["cpu_ns", "waiting_ns", "preempted_ns", "run_queue_ns", "lossy_ns"];
@@ -17,10 +18,6 @@ pub(super) fn wall(data: &Path, arguments: &[&str]) -> Value {
     let fixed = ["report", "--wall", "--json", "--kallsyms", "/dev/null", "-i"];
     let json = text(whit().args(fixed).arg(data).args(arguments));
     serde_json::from_str(&json).expect("JSON")
-}
-
-pub(super) fn number(sums: &Value, key: &str) -> u64 {
-    sums[key].as_u64().unwrap_or_else(|| panic!("no {key} in {sums}"))
 }
 
 /// The parts of each thread, and of all, are its elapsed time.

@@ -1,0 +1,228 @@
+//! `--request`: the calls of a function, or the time between two probes of a program, as requests.
+
+mod argument;
+mod usdt;
+
+use crate::failure::bail_usage;
+use anyhow::{Context, Result, anyhow, bail};
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use whit_capture::event::EventSpec;
+use whit_elf::ElfImage;
+use whit_events::Sampling;
+use whit_host::roots::Roots;
+use whit_host::user_probe::{ProbeAt, ProbePlace, UserProbes};
+use whit_perfdata::attr::pmu_type;
+use whit_perfdata::request::{Edge, KEY, STACK_POINTER, event_name};
+use whit_symbolize::{DebugDirs, DsoKind, DsoSpec, Symbolizer, SymbolizerConfig, demangle};
+use whit_types::Svma;
+
+/// Names of functions that a message lists.
+const SHOWN: usize = 5;
+
+/// `NAME=BINARY:FUNCTION[,key=FIELD]`, or `NAME=BINARY:BEGIN..END[,key=FIELD]` with two probes of the program
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct RequestSpec {
+    name: String,
+    binary: PathBuf,
+    function: String,
+    /// A field of the probe, in the kernel's language.
+    key: Option<String>,
+}
+
+impl FromStr for RequestSpec {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<RequestSpec, String> {
+        let form = "a request is NAME=BINARY:FUNCTION or NAME=BINARY:BEGIN..END, with ,key=FIELD behind it";
+        let (name, rest) = text.split_once('=').ok_or(form)?;
+        let is_word = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+        if name.is_empty() || !name.chars().all(is_word) {
+            return Err("the name of a request has letters, digits, '_', '-' and '.'".to_owned());
+        }
+        let (rest, key) = match rest.split_once(",key=") {
+            Some((rest, key)) => (rest, Some(key.to_owned())),
+            None => (rest, None),
+        };
+        if key.as_ref().is_some_and(|key| key.is_empty() || key.contains(char::is_whitespace)) {
+            return Err("a key is a register as %di, or memory as +0(%di):string".to_owned());
+        }
+        let (binary, function) = rest.split_once(':').ok_or(form)?;
+        if binary.is_empty() || function.is_empty() {
+            return Err(form.to_owned());
+        }
+        let (name, function) = (name.to_owned(), function.to_owned());
+        Ok(RequestSpec { name, binary: binary.into(), function, key })
+    }
+}
+
+/// Requests with the probes of their functions, which go with this.
+pub(super) struct Requests {
+    pub(super) events: Vec<EventSpec>,
+    _probes: Option<UserProbes>,
+}
+
+impl Requests {
+    /// Makes two probes for each.
+    pub(super) fn new(requests: &[RequestSpec], roots: &Roots) -> Result<Requests> {
+        if requests.is_empty() {
+            return Ok(Requests { events: Vec::new(), _probes: None });
+        }
+        let mut names = BTreeSet::new();
+        if let Some(twice) = requests.iter().find(|request| !names.insert(&request.name)) {
+            bail_usage!("--request: the name '{}' is given twice", twice.name);
+        }
+        let tracefs = roots.tracefs().context(
+            "--request: the probes of the kernel are in tracefs, which is not mounted or not readable: as root, mount -t \
+             tracefs nodev /sys/kernel/tracing, and record",
+        )?;
+        let mut probes = UserProbes::new(tracefs);
+        let mut events = Vec::new();
+        for request in requests {
+            let added = request.add(&mut probes);
+            events.extend(added.with_context(|| format!("--request {}", request.name))?);
+        }
+        Ok(Requests { events, _probes: Some(probes) })
+    }
+}
+
+impl RequestSpec {
+    fn add(&self, probes: &mut UserProbes) -> Result<[EventSpec; 2]> {
+        let path = found(&self.binary)?;
+        let file = File::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
+        let image = ElfImage::from_file(&path, &file)?;
+        let [begin, end] = match self.function.split_once("..") {
+            Some((begin, end)) => {
+                let at = |name, key| Ok((ProbeAt::Entry, usdt::places(&image, name, key)?));
+                [at(begin, self.key.as_deref()), at(end, None)]
+            }
+            None => self.function_places(&image).map(|[begin, end]| {
+                [Ok((ProbeAt::Entry, vec![begin])), Ok((ProbeAt::Return, vec![end]))]
+            })?,
+        };
+        let mut event = |edge, place: Result<(ProbeAt, Vec<ProbePlace>)>| {
+            let (at, places) = place?;
+            let id = probes.add(at, &file, &places).map_err(|error| {
+                if error.kind() == ErrorKind::PermissionDenied {
+                    return anyhow!(
+                        "only root may make probes in programs: run whit record with sudo"
+                    );
+                }
+                let fields: Vec<_> = places.iter().map(|place| &*place.fields).collect();
+                let (path, fields) = (path.display(), fields.join("; "));
+                anyhow!(
+                    "the kernel refuses a probe at {path}:{} ({fields}): {error}",
+                    self.function
+                )
+            })?;
+            let mut event = EventSpec::new(&event_name(&self.name, edge), pmu_type::TRACEPOINT, id);
+            event.event.name_given = true;
+            event.event.terms.sampling = Some(Sampling::Period(1));
+            event.is_without_chains = true;
+            Ok::<_, anyhow::Error>(event)
+        };
+        Ok([event(Edge::Begin, begin)?, event(Edge::End, end)?])
+    }
+
+    /// The places where a function begins and returns.
+    fn function_places(&self, image: &ElfImage) -> Result<[ProbePlace; 2]> {
+        let path = image.path();
+        if image.section(".gopclntab").is_some() {
+            bail!(
+                "{} is a Go program: its stacks move while a probe waits for the return, which whit has no probe for",
+                path.display()
+            );
+        }
+        let start = self.address(path)?;
+        let offset = image.file_offset_of(start);
+        let offset = offset.with_context(|| format!("'{}' is not in the file", self.function))?.0;
+        let stack_pointer = format!("{STACK_POINTER}=%sp:u64");
+        let begin = match &self.key {
+            Some(key) => format!("{stack_pointer} {KEY}={}", with_type(key)),
+            None => stack_pointer.clone(),
+        };
+        Ok([begin, stack_pointer].map(|fields| ProbePlace { offset, counter: None, fields }))
+    }
+
+    /// The address of the function: by its name in the binary, or by the readable one.
+    fn address(&self, path: &Path) -> Result<Svma> {
+        let home = std::env::var_os("HOME").map(PathBuf::from);
+        let config = SymbolizerConfig::new(DebugDirs::standard(home.as_deref()));
+        let binary = Symbolizer::new(config).open(&DsoSpec::new(DsoKind::Elf, path.to_owned()));
+        let table =
+            binary.symbol_table().with_context(|| format!("{} has no symbols", path.display()))?;
+        let mut found: BTreeSet<Svma> = BTreeSet::new();
+        let mut alike = BTreeSet::new();
+        for symbol in table.iter() {
+            let readable = demangle(symbol.name);
+            if symbol.name == self.function.as_bytes() || readable == self.function {
+                found.insert(symbol.start);
+            } else if readable.contains(&self.function) && alike.len() < SHOWN {
+                alike.insert(readable.into_owned());
+            }
+        }
+        let mut found = found.into_iter();
+        match (found.next(), found.next()) {
+            (Some(start), None) => Ok(start),
+            (Some(_), Some(_)) => bail!(
+                "{} has several functions '{}': give the name that nm prints",
+                path.display(),
+                self.function
+            ),
+            (None, _) => {
+                let alike = alike.into_iter().collect::<Vec<_>>().join(", ");
+                let hint =
+                    if alike.is_empty() { String::new() } else { format!("; it has {alike}") };
+                bail!("{} has no function '{}'{hint}", path.display(), self.function)
+            }
+        }
+    }
+}
+
+/// The file itself, or the command of this name.
+fn found(binary: &Path) -> Result<PathBuf> {
+    if binary.as_os_str().as_bytes().contains(&b'/') {
+        return binary.canonicalize().with_context(|| format!("cannot open {}", binary.display()));
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut places = std::env::split_paths(&path).map(|folder| folder.join(binary));
+    let found = places.find(|place| place.is_file());
+    let found = found.with_context(|| {
+        format!("there is no command {}: a file has a '/' in its path", binary.display())
+    })?;
+    Ok(found.canonicalize()?)
+}
+
+/// A register is a number, whose type the kernel takes for hexadecimal without one.
+fn with_type(key: &str) -> String {
+    if key.contains(':') { key.to_owned() } else { format!("{key}:u64") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_a_name_and_a_function_of_a_file() {
+        let spec: RequestSpec = "a-b.1=./srv:ns::handle(int),key=+0(%di):string".parse().unwrap();
+        assert_eq!(spec.name, "a-b.1");
+        assert_eq!(spec.binary, Path::new("./srv"));
+        assert_eq!(spec.function, "ns::handle(int)");
+        assert_eq!(spec.key.as_deref(), Some("+0(%di):string"));
+        for wrong in
+            ["a", "a=b", "=b:c", "a b=c:d", "a=:c", "a=b:", "a=b:c,key=", "a=b:c,key=%di x"]
+        {
+            assert!(wrong.parse::<RequestSpec>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn registers_are_decimal_numbers() {
+        assert_eq!(with_type("%di"), "%di:u64");
+        assert_eq!(with_type("+0(%si):string"), "+0(%si):string");
+    }
+}

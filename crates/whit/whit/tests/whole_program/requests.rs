@@ -1,0 +1,325 @@
+//! Requests of a server that logs its own.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+
+use serde_json::Value;
+use whit_testing::run::{output, stderr};
+use whit_testing::wait::is_soon;
+
+use crate::postgres::Postgres;
+use crate::support::tools::{number, record, text, whit, workload};
+use crate::support::{Skip, check, probe};
+
+const REQUESTS: u64 = 400;
+/// Calls within another one have numbers from here on.
+const NESTED: u64 = 1 << 20;
+const SLEEP_NS: u64 = 20_000_000;
+const HOLD_NS: u64 = 1_000_000;
+
+/// A call as the server saw it from within.
+#[derive(Clone, Copy, Debug)]
+struct Stated {
+    begin: u64,
+    end: u64,
+}
+
+fn field(line: &str, key: &str) -> u64 {
+    let (_, rest) = line.split_once(key).unwrap_or_else(|| panic!("no {key} in {line}"));
+    rest.split(' ').next().and_then(|number| number.parse().ok()).expect("a number")
+}
+
+/// Records the server; gives its calls by number, and how many it left.
+fn recorded(data: &Path) -> Result<(BTreeMap<u64, Stated>, u64), Skip> {
+    probe::bpf_stacks()?;
+    probe::uprobes()?;
+    let program = workload("requests")?;
+    let function = |name: &str, function: &str| format!("{name}={}:{function}", program.display());
+    let mut recorder = whit();
+    recorder.args(["record", "-q", "--engine=bpf", "-o"]).arg(data);
+    recorder.args(["--request", &(function("call", "handle") + ",key=%di")]);
+    recorder.args(["--request", &function("left", "leave_early")]);
+    recorder.args(["--request", &function("pair", "begin..requests:end,key=arg1")]);
+    recorder.env("XDG_CACHE_HOME", data.with_extension("cache")).arg("--").arg(&program);
+    let said = record(recorder.args(["--requests", &REQUESTS.to_string()]))?;
+    let said = String::from_utf8_lossy(&said);
+    let calls = said.lines().filter(|line| line.starts_with("request "));
+    let calls = calls.map(|line| {
+        let stated = Stated { begin: field(line, "begin="), end: field(line, "end=") };
+        (field(line, "number="), stated)
+    });
+    let left = said.lines().find(|line| line.starts_with("left ")).expect("calls that it left");
+    Ok((calls.collect(), field(left, "count=")))
+}
+
+fn requests(data: &Path, args: &[&str]) -> Value {
+    let json = text(whit().args(["requests", "--json", "-i"]).arg(data).args(args));
+    serde_json::from_str(&json).expect("JSON")
+}
+
+fn waits(call: &Value, class: &str) -> u64 {
+    let parts = call["parts"].as_array().expect("parts").iter();
+    parts.filter(|part| part["class"] == class).map(|part| number(part, "duration_ns")).sum()
+}
+
+#[test]
+fn calls_are_those_that_the_server_logs() {
+    check("calls_are_those_that_the_server_logs", || {
+        let folder = tempfile::tempdir().expect("make a directory");
+        let data = folder.path().join("perf.data");
+        let (stated, left) = recorded(&data)?;
+        let all = requests(&data, &["--nested", "--slowest", "100000"]);
+        let of_name = &all["requests"][0];
+        assert_eq!(
+            (of_name["name"].as_str(), &all["warnings"]),
+            (Some("call"), &Value::Array([].into()))
+        );
+        assert_eq!(number(of_name, "count"), stated.len() as u64);
+        let calls: BTreeMap<u64, &Value> = of_name["slowest"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|it| (number(it, "key"), it))
+            .collect();
+        assert_eq!(calls.keys().collect::<Vec<_>>(), stated.keys().collect::<Vec<_>>());
+        let mut last_end = 0;
+        for (key, call) in &calls {
+            let (from, duration) = (number(call, "from_ns"), number(call, "duration_ns"));
+            let Stated { begin, end } = stated[key];
+            assert!(from <= begin && end <= from + duration, "{begin} {end}: {call}");
+            let split: u64 =
+                call["split"].as_object().unwrap().values().map(|it| it.as_u64().unwrap()).sum();
+            let parts =
+                call["parts"].as_array().unwrap().iter().map(|it| number(it, "duration_ns"));
+            assert_eq!((split, parts.sum()), (duration, duration), "{call}");
+            let is_nested = *key >= NESTED;
+            assert_eq!(number(call, "depth"), u64::from(is_nested), "{call}");
+            if !is_nested {
+                // The calls of a thread follow each other.
+                assert!(last_end <= begin && from >= last_end, "{call}");
+                last_end = end;
+            }
+            // A thread sleeps at least for its time.
+            let sleeps = |number: u64| number % 50 == 49;
+            let calls_another = !is_nested && key % 8 == 7;
+            let has_slept = sleeps(*key) || (calls_another && sleeps(key + NESTED));
+            assert_eq!(waits(call, "sleep") >= SLEEP_NS, has_slept, "{call}");
+        }
+        let locks: u64 = calls.values().map(|call| waits(call, "lock")).sum();
+        assert!(locks > HOLD_NS, "{locks}");
+        pairs_of_probes_are_around_calls(&data, &calls);
+        waits_within_calls_have_their_callers(&data);
+        outer_calls_have_quantiles(&data, &calls);
+        // The last one has no other behind it, which would show that it was left.
+        let of_left = &all["requests"][1];
+        assert_eq!(number(of_left, "left") + number(of_left, "open"), left, "{of_left}");
+        assert_eq!(number(of_left, "count"), 0);
+        Ok(())
+    });
+}
+
+/// Without `--nested`, calls within others are in no number but their own.
+fn outer_calls_have_quantiles(data: &Path, calls: &BTreeMap<u64, &Value>) {
+    let outer = requests(data, &[]);
+    let of_name = &outer["requests"][0];
+    let nested = calls.keys().filter(|key| **key >= NESTED).count() as u64;
+    assert_eq!((number(of_name, "count"), number(of_name, "nested")), (REQUESTS, nested));
+    let durations =
+        calls.iter().filter(|(key, _)| **key < NESTED).map(|(_, it)| number(it, "duration_ns"));
+    let mut durations: Vec<u64> = durations.collect();
+    durations.sort_unstable();
+    let quantiles = of_name["quantiles"].as_array().expect("quantiles").iter();
+    let found: Vec<_> =
+        quantiles.map(|it| (it["name"].as_str().unwrap(), number(it, "duration_ns"))).collect();
+    let at = |rank: usize| durations[rank - 1];
+    let wanted = [
+        ("p50", at(200)),
+        ("p90", at(360)),
+        ("p99", at(396)),
+        ("p99.9", at(400)),
+        ("max", at(400)),
+    ];
+    assert_eq!(found, wanted);
+    // The slowest hundredth, four calls, sleeps.
+    let slowest = &of_name["tail"]["parts"][0];
+    assert_eq!(
+        (slowest["class"].as_str(), slowest["object"].as_str()),
+        (Some("sleep"), Some("20ms"))
+    );
+    assert!(number(slowest, "slow_ns") >= 4 * SLEEP_NS, "{slowest}");
+    let longer = requests(data, &["--longer-than", "20ms", "--request", "call"]);
+    let slow = durations.iter().filter(|ns| **ns >= SLEEP_NS).count() as u64;
+    assert_eq!(number(&longer["requests"][0], "count"), slow);
+    // The command that the text names explains the slowest one.
+    let shown = text(whit().args(["requests", "-i"]).arg(data));
+    assert!(shown.contains("took so long: whit why --request call\n"), "{shown}");
+    for (request, rank) in [("call", 1), ("call:1", 1), ("call:17", 17)] {
+        let mut explain = whit();
+        explain.args(["why", "--json", "--request", request, "-i"]).arg(data);
+        let why: Value = serde_json::from_str(&text(&mut explain)).expect("JSON");
+        assert_eq!(number(&why, "duration_ns"), durations[durations.len() - rank], "{request}");
+        let groups = why["groups"].as_array().expect("groups");
+        let own = groups.iter().filter(|it| it["explains"].is_null());
+        let named =
+            own.map(|it| (number(it, "duration_ns"), number(&it["requests"][0], "duration_ns")));
+        assert!(
+            named.clone().count() > 0 && named.clone().all(|(all, of_request)| all == of_request)
+        );
+    }
+    let none = output(whit().args(["why", "--request", "call:1000", "-i"]).arg(data));
+    assert!(stderr(&none).contains("there is no request call:1000: 400 requests"), "{none:?}");
+    let both =
+        output(whit().args(["why", "--request", "call:2", "--slowest", "3", "-i"]).arg(data));
+    assert_eq!(both.status.code(), Some(2), "{both:?}");
+    assert!(stderr(&both).contains("leave :2 out"), "{both:?}");
+}
+
+/// The probes are around the calls of the thread.
+fn pairs_of_probes_are_around_calls(data: &Path, calls: &BTreeMap<u64, &Value>) {
+    let json = requests(data, &["--request", "pair", "--slowest", "100000"]);
+    let of_name = &json["requests"][0];
+    assert_eq!((number(of_name, "count"), number(of_name, "left")), (REQUESTS, 0));
+    for pair in of_name["slowest"].as_array().expect("pairs") {
+        let call = calls[&number(pair, "key")];
+        let span =
+            |it: &Value| (number(it, "from_ns"), number(it, "from_ns") + number(it, "duration_ns"));
+        assert!(span(pair).0 <= span(call).0 && span(pair).1 >= span(call).1, "{pair} {call}");
+    }
+}
+
+/// The kernel has put another return address on the stack of each call.
+fn waits_within_calls_have_their_callers(data: &Path) {
+    let json = text(whit().args(["switches", "--json", "-i"]).arg(data));
+    let switches: Value = serde_json::from_str(&json).expect("JSON");
+    let functions = switches["functions"].as_array().expect("functions");
+    let mut waits = 0;
+    for row in switches["rows"].as_array().expect("rows") {
+        let stack = row["stack"].as_array().expect("a stack").iter();
+        let names: Vec<_> = stack
+            .map(|it| functions[it.as_u64().unwrap() as usize]["name"].as_str().unwrap())
+            .collect();
+        if names.contains(&"handle") && number(&row["sums"], "sync_count") > 0 {
+            assert!(names.contains(&"serve"), "{names:?}");
+            waits += 1;
+        }
+    }
+    assert!(waits > 0, "{switches}");
+}
+
+/// A session that sleeps within a transaction, and another one that wants the same row as soon as it does.
+const LOCK: &str = "\
+printf 'BEGIN; UPDATE pgbench_branches SET bbalance = 7 WHERE bid = 1;\nSELECT pg_sleep(1);\nCOMMIT;\n' | \"$@\" &
+until \"$@\" -tc \"SELECT 'sleeps' FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(1);'\" | grep -q sleeps; do :; done
+\"$@\" -c 'UPDATE pgbench_branches SET bbalance = 8 WHERE bid = 1'
+wait";
+
+/// Two commands name the query of the session that holds the lock of a slow one.
+#[test]
+fn the_query_of_a_lock_holder_is_named() {
+    check("the_query_of_a_lock_holder_is_named", || {
+        probe::bpf_stacks()?;
+        probe::uprobes()?;
+        probe::whole_cpus()?;
+        let postgres = Postgres::idle()?;
+        let server = Postgres::programs()?.join("postgres");
+        let folder = tempfile::tempdir().expect("make a directory");
+        let data = folder.path().join("perf.data");
+        let mut recorder = whit();
+        recorder.args(["record", "-q", "--engine=bpf", "-a", "--request"]);
+        recorder
+            .arg(format!("query={}:query__start..query__done,key=arg1:string", server.display()));
+        recorder.env("XDG_CACHE_HOME", folder.path()).arg("-o").arg(&data);
+        let session = postgres.client("psql", &["-q", "postgres"]);
+        recorder.args(["--", "sh", "-c", LOCK, "sh"]).arg(session.get_program());
+        record(recorder.args(session.get_args()).current_dir("/"))?;
+        let json = requests(&data, &["--slowest", "1000", "--no-debuginfod"]);
+        let calls = json["requests"][0]["slowest"].as_array().expect("calls");
+        let is_waiter =
+            |call: &Value| call["key"] == "UPDATE pgbench_branches SET bbalance = 8 WHERE bid = 1";
+        let rank = calls.iter().position(is_waiter).expect("the query that waits") + 1;
+        let waiter = &calls[rank - 1];
+        let lock: u64 = waits(waiter, "lock");
+        assert!(2 * lock > number(waiter, "duration_ns"), "{waiter}");
+        let shown = text(
+            whit()
+                .args(["why", "--no-debuginfod", "--request", &format!("query:{rank}"), "-i"])
+                .arg(&data),
+        );
+        // A row has the holder, the waiter and the holder's query. On a busy machine, a wait for a CPU may be longer.
+        let lines: Vec<_> = shown.lines().collect();
+        let names_the_query = |lines: &[&str]| {
+            let parts = ["waits: poll", "waits: lock", "in query SELECT pg_sleep(1); 100%"];
+            lines.iter().zip(parts).all(|(line, part)| line.contains(part))
+        };
+        assert!(lines.windows(3).any(names_the_query), "{shown}");
+        Ok(())
+    });
+}
+
+#[test]
+fn requests_that_cannot_be_recorded_say_why() {
+    check("requests_that_cannot_be_recorded_say_why", || {
+        probe::uprobes()?;
+        let program = workload("requests")?.display().to_string();
+        let go = workload("deep-go")?.display().to_string();
+        let refused = |request: &[String]| {
+            let mut recorder = whit();
+            recorder.args(["record", "--dry-run"]);
+            request.iter().for_each(|it| {
+                recorder.args(["--request", it]);
+            });
+            let output = output(recorder.arg("true"));
+            assert!(!output.status.success());
+            stderr(&output)
+        };
+        for (request, wanted) in [
+            (format!("a={program}:handel"), "has no function 'handel'".to_owned()),
+            (format!("a={program}:andl"), "it has __dso_handle, handle".to_owned()),
+            (format!("a={program}:handle,key=%zz"), "the kernel refuses a probe at ".to_owned()),
+            (format!("a={go}:main.main"), format!("{go} is a Go program")),
+            ("a=nothing-here:main".to_owned(), "there is no command nothing-here".to_owned()),
+            ("a".to_owned(), "a request is NAME=BINARY:FUNCTION".to_owned()),
+        ] {
+            let said = refused(&[request]);
+            assert!(said.contains(&wanted), "{said}");
+        }
+        let twice = format!("a={program}:handle");
+        let said = refused(&[twice.clone(), twice]);
+        assert!(said.contains("the name 'a' is given twice"), "{said}");
+        Ok(())
+    });
+}
+
+/// The kernel keeps the definitions of a recorder that was killed; the next one removes them.
+#[test]
+fn probes_of_a_killed_recorder_are_removed() {
+    check("probes_of_a_killed_recorder_are_removed", || {
+        probe::bpf_stacks()?;
+        let list = probe::uprobes()?;
+        let folder = tempfile::tempdir().expect("make a directory");
+        let program = workload("requests")?;
+        let recorder = |file: &str| {
+            let mut recorder = whit();
+            recorder.args(["record", "-q", "-o"]).arg(folder.path().join(file));
+            let request = format!("a={}:handle", program.display());
+            recorder.args(["--request", &request]);
+            recorder.env("XDG_CACHE_HOME", folder.path()).arg("--");
+            recorder
+        };
+        let mut killed =
+            recorder("killed").args(["sleep", "60"]).stdin(Stdio::null()).spawn().expect("run");
+        let group = format!(":whit_{}/", killed.id());
+        let has_probes =
+            || fs::read_to_string(&list).expect("the list").matches(&group).count() == 2;
+        assert!(is_soon(has_probes), "no probes in the list");
+        killed.kill().expect("kill");
+        killed.wait().expect("wait");
+        assert!(has_probes());
+        record(recorder("next").arg("true"))?;
+        let left = fs::read_to_string(&list).expect("the list");
+        assert!(!left.contains(&group), "{left}");
+        Ok(())
+    });
+}
