@@ -29,11 +29,11 @@ bench: setup-bench ## compare whit with its peers: readers (SIZES=50M,500M,2G), 
 soak: setup-bench ## record at the highest rate for MINUTES=10; fails if memory grows
 	@scripts/soak.sh
 
-# Outside of `make test`: it takes some twenty minutes.
-torture: setup-bench ## attack whit: damaged recordings, killed, stopped and starved recorders, full disks, storms, hostile binaries and paths (EFFORT=100, SEED=)
+# Outside of `make test`: it takes some fifty minutes, thirty of them for the soak of `whit watch`.
+torture: setup-bench ## attack whit: damaged recordings, killed, stopped and starved recorders, full disks, storms, hostile binaries and paths, a soak of `whit watch` (EFFORT=100, SEED=, SOAK=1800 seconds)
 	@$(MAKE) -s -C bench/workloads storm sleeper
-	@cargo build --quiet --release --locked -p whit -p whit-torture
-	@target/release/whit-torture --effort $(or $(EFFORT),100) $(if $(SEED),--seed $(SEED)) $(ATTACKS)
+	@cargo build --quiet --release --locked -p whit -p whit-watch -p whit-torture
+	@target/release/whit-torture --effort $(or $(EFFORT),100) $(if $(SEED),--seed $(SEED)) $(if $(SOAK),--soak $(SOAK)) $(ATTACKS)
 
 # Outside of `make test`: it takes minutes for each, and fetches kernels.
 kernels: setup-kernels ## run the BPF programs on other kernels in QEMU (KERNELS='vmlinuz ..', else those of apt)

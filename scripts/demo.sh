@@ -4,10 +4,19 @@
 set -euo pipefail
 . "$(dirname "$0")/env.sh"
 
-OUT=$ROOT/target/demo
-WHIT=$ROOT/target/release/whit
+OUT=target/demo
+WHIT=target/release/whit
 # What a refusal by the kernel looks like; any other failure of whit record is a failure here.
 REFUSED='perf_event_paranoid|[Pp]ermission|Operation not permitted|not supported|Function not implemented'
+
+# Lines end at this width where there is no terminal, which has its own.
+COLUMNS_ELSEWHERE=100
+width=()
+fit() { cat; }
+if [ ! -t 1 ]; then
+    width=(--width "$COLUMNS_ELSEWHERE")
+    fit() { fold -s -w "$COLUMNS_ELSEWHERE"; }
+fi
 
 mkdir -p "$OUT"
 start=$SECONDS
@@ -19,13 +28,13 @@ say ""
 say "\$ whit record -F 5000 -- deep --seconds 2"
 report=(-i "$OUT/demo.data")
 if "$WHIT" record -F 5000 -o "$OUT/demo.data" -- \
-    target/workloads/deep --seconds 2 2>"$OUT/record.log"; then
-    cat "$OUT/record.log"
+    target/workloads/deep --seconds 2 2>"$OUT/record.log" | fit; then
+    fit <"$OUT/record.log"
 elif grep -qE "$REFUSED" "$OUT/record.log"; then
-    cat "$OUT/record.log"
+    fit <"$OUT/record.log"
     say ""
     say "\$ whit doctor"
-    "$WHIT" doctor || true
+    { "$WHIT" doctor || true; } | fit
     say ""
     say "This machine does not let whit record, for the reason above. Here is the recording that"
     say "comes with the repository instead."
@@ -38,7 +47,7 @@ fi
 
 say ""
 say "\$ whit report --stdio --no-children -g none --percent-limit 1"
-"$WHIT" report --no-pager --stdio --no-children -g none --percent-limit 1 "${report[@]}"
+"$WHIT" report --no-pager --stdio --no-children -g none --percent-limit 1 "${width[@]}" "${report[@]}"
 "$WHIT" report --html "$OUT/demo.html" "${report[@]}" >/dev/null
 [ -s "$OUT/demo.html" ] || fail "whit report wrote no page to $OUT/demo.html"
 

@@ -168,6 +168,8 @@ step "judgement of prose" scripts/prose.pl --self-test
 step "prose" scripts/prose.pl
 step "judgement of import circles" scripts/circles.pl --self-test
 step "import circles" scripts/circles.pl crates/*/*
+step "judgement of sleeps" scripts/sleeps.pl --self-test
+step "sleeps in tests" scripts/sleeps.pl
 step "workloads" make -C bench/workloads
 step "lints" cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
 step "whit-pmu without std" cargo build -p whit-pmu --no-default-features --locked --quiet

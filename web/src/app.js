@@ -7,6 +7,9 @@ import { Colouring } from './colouring.js';
 import { decodeCompare } from './compare.js';
 import { byId } from './dom.js';
 import { renderStrip, renderTitle } from './facts.js';
+import { Folding } from './folding.js';
+import { firstGrouping } from './grouping.js';
+import { renderHeadline } from './headline.js';
 import { Model } from './model.js';
 import { Notice, Tooltip } from './popups.js';
 import { SearchBox } from './searchbox.js';
@@ -49,14 +52,14 @@ export class App {
     this.defaults = {
       ...DEFAULT_STATE,
       view: profile.startView ?? DEFAULT_STATE.view,
-      // Programs are not merged at their first function.
-      root: groupings.some(({ id }) => id === 'process') ? 'process' : 'none',
+      root: firstGrouping(groupings),
       by: groupings[0]?.id ?? 'process',
     };
     this.state = this.defaults;
     this.notice = new Notice();
     this.actions = new Actions(this);
     this.theme = new Theme(byId('theme'), () => this.render());
+    this.folding = new Folding(() => this.render());
     this.tooltip = new Tooltip((/** @type {{ graph: FrameGraph, node: number }} */ { graph, node }) => graph.tip(node));
     this.colouring = new Colouring(this);
     /** @type {StripBar | null} */
@@ -67,6 +70,7 @@ export class App {
     this.state = this.#decode();
     renderStrip(profile, { losses: byId('losses'), cost: byId('cost'), warnings: byId('warnings') });
     renderTitle(profile);
+    renderHeadline(profile);
     this.#listen();
     this.render();
   }
@@ -164,6 +168,7 @@ export class App {
       o: () => this.go({ view: 'graph', stacks: 'top-down', zoom: [], order: state.order === 'time' ? 'weight' : 'time' }),
       u: () => this.actions.undo(),
       r: () => this.#reset(),
+      x: () => this.folding.toggle(),
       ...(this.code === null ? {} : { a: () => this.go({ view: 'source' }) }),
       '?': () => byId('help-dialog').showModal(),
     };

@@ -10,7 +10,6 @@ import { formatDuration, formatPeriod, isClockEvent, isWallEvent, plural } from 
 /** Buttons that choose a value of the state (`data-shape=flame`), with further changes that a choice makes.
  *  @type {Record<string, Change>} */
 const BUTTONS = {
-  view: {},
   stacks: { order: 'weight', zoom: [] },
   order: { stacks: 'top-down', zoom: [] },
   strip: {},
@@ -23,12 +22,19 @@ const BUTTONS = {
 /** @param {string} text */
 const numberOf = (text) => (text === '' ? null : Number(text));
 
+/** The flag of the state that a button turns.
+ *  @param {HTMLElement} flag */
+const flagOf = (flag) => /** @type {'hideIdle' | 'hideKernel'} */ (flag.dataset.flag);
+
 export class Choices {
   /** @param {Page} page */
   constructor(page) {
     this.page = page;
     for (const [name, change] of Object.entries({ ...BUTTONS, weight: {} })) {
       this.#listenToButtons(name, change);
+    }
+    for (const flag of buttons('[data-flag]')) {
+      flag.addEventListener('click', () => page.go({ [flagOf(flag)]: !page.state[flagOf(flag)] }));
     }
     this.#listenTo('event', (value) => ({ event: Number(value) }));
     this.#listenTo('process', (value) => ({ pid: numberOf(value), tid: null, comm: null }));
@@ -70,8 +76,12 @@ export class Choices {
         choice.setAttribute('aria-pressed', String(choice.dataset[name] === state[name]));
       }
     }
+    for (const flag of buttons('[data-flag]')) {
+      flag.setAttribute('aria-pressed', String(state[flagOf(flag)]));
+    }
     this.#showWeight(canWeigh);
     byId('selected').textContent = this.#selected();
+    byId('chosen').textContent = this.#chosen();
   }
 
   /** @param {boolean} canWeigh */
@@ -82,6 +92,16 @@ export class Choices {
     period.disabled = model.weights.totalPeriod[0] === 0 || !canWeigh;
     samples.disabled = isWallEvent(model.event.name) || !canWeigh;
     press({ period, samples }, model.byPeriod ? 'period' : 'samples');
+  }
+
+  /** The selectors that choose a part, in words: they may be folded. */
+  #chosen() {
+    const { state: { pid, tid, comm }, model: { profile: { threads, comms } } } = this.page;
+    const id = tid ?? pid;
+    const named = threads.find((thread) => (tid === null ? thread.pid === pid && thread.tid === pid : thread.tid === tid))
+      ?? threads.find((thread) => thread.pid === pid);
+    const task = id === null ? '' : named === undefined ? String(id) : `${comms[named.comm]} (${id})`;
+    return [task, comm ?? ''].filter((text) => text !== '').join(' · ');
   }
 
   /** The selection in numbers. */

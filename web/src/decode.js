@@ -2,7 +2,7 @@
 
 import { cleanName } from './names.js';
 
-/** @import { PageBlock, Recording, TimelessProfile } from './types.d.ts' */
+/** @import { Headline, PageBlock, Recording, TimelessProfile } from './types.d.ts' */
 
 /** Layout that this page reads. */
 const LAYOUT = 2;
@@ -104,6 +104,16 @@ function decodeRecording(recording) {
   return { ...recording, ...Object.fromEntries(entries), cmdline: recording.cmdline.map(cleanName) };
 }
 
+/** @param {Headline} headline
+ *  @returns {Headline} */
+function decodeHeadline(headline) {
+  return {
+    ...headline,
+    functions: headline.functions.map(({ name, share }) => ({ name: cleanName(name), share })),
+    waits: headline.waits.map((wait) => ({ ...wait, comm: cleanName(wait.comm), functions: wait.functions.map(cleanName) })),
+  };
+}
+
 /** The profile out of the parsed JSON block: the one place where texts of the recording enter the page.
  *  @param {PageBlock} page
  *  @returns {TimelessProfile} */
@@ -131,5 +141,6 @@ export function decodeProfile(page) {
     frames: decodeFrames(page.frames),
     nodes: decodeNodes(page.nodes),
     rows: decodeRows(page.rows),
+    headline: page.headline ? decodeHeadline(page.headline) : null,
   };
 }

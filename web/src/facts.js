@@ -145,7 +145,7 @@ function renderWarnings(profile, details) {
     return;
   }
   details.replaceChildren(
-    el('summary', {}, el('b', {}, plural(lines.length, 'warning')), el('span', { class: 'first' }, lines[0])),
+    el('summary', { title: lines[0] }, el('b', {}, plural(lines.length, 'warning'))),
     el('ul', {}, ...lines.map((line) => el('li', {}, line))),
   );
 }

@@ -202,10 +202,11 @@ export function laneSlices(model, lane, { timeline, places, exact = null }) {
  *  @param {Model} model
  *  @param {LaneSlices} lane
  *  @param {TimeRange | null} range
+ *  @param {number} [max]
  *  @returns {ChartGraph & { distanceNs: number }} */
-export function laneChart(model, { slices, distanceNs }, range) {
+export function laneChart(model, { slices, distanceNs }, range, max) {
   const shown = range === null ? slices : withinRange(slices, range);
-  return { ...chartGraph(model.tree, shown, model.timed().spanNs + 1), distanceNs };
+  return { ...chartGraph(model.tree, shown, model.timed().spanNs + 1, max), distanceNs };
 }
 
 /** When a thread had its CPU around a moment that is known to a bucket, in the time of the strip; null where that is not

@@ -32,12 +32,12 @@ export class LongestWaits {
     }, head);
   }
 
-  /** Shows those of `threads` within a range, without classes with these numbers.
+  /** Shows those of `threads` within a range, without classes with these numbers, group by group.
    *  @param {Uint8Array} threads
    *  @param {TimeRange} range
-   *  @param {ReadonlySet<number>} hidden */
-  show(threads, range, hidden) {
-    const { waits, count } = longestWaits(this.timeline, threads, range, { hidden });
+   *  @param {{ hidden: ReadonlySet<number>, groupOf: (span: number) => number }} options */
+  show(threads, range, options) {
+    const { waits, count } = longestWaits(this.timeline, threads, range, options);
     if (waits.join() !== this.waits.join()) {
       this.list.current = -1;
       this.list.scroller.scrollTop = 0;

@@ -16,6 +16,8 @@ import { layoutGraph } from './layout.js';
 import { compileQuery, matchFunctions, matchedWeight } from './search.js';
 import { KINDS, MAX_COLOURED_BINARIES, kindIndex } from './colors.js';
 import { formatPeriod, isWallEvent, plural } from './format.js';
+import { threadRoles } from './roles.js';
+import { waitSites } from './waitsites.js';
 import { waitFrameName, waitPart, waitSums, waitTree } from './waittree.js';
 
 /** @import { EntryBlocks, Found, Graph, Intervals, IntervalSteps, LaidOut, Moments, PageEvent, Profile, Rows, SampleChoice, Source, State, Thread, TimelineData, TimeRange, Transform, TransformContext, Tree, Weights } from './types.d.ts' */
@@ -45,6 +47,8 @@ export class Model {
   range = null;
   /** @type {TimeRange | null} The same as buckets, where the page has moments. */
   buckets = null;
+  /** @type {Uint8Array | null} */
+  threadRoles = null;
   /** @type {{ rows: Rows, moments: Moments } | null} */
   byCpu = null;
   /** @type {Tree} The tree of the selection's transforms. */
@@ -394,6 +398,34 @@ export class Model {
     /** @param {number} key */
     const name = (key) => waitFrameName(key, (fn) => this.functionName(fn));
     return this.#cached('wait-tree', direction, () => ({ ...waitTree(base, own, direction, name), foldedNs }));
+  }
+
+  /** The roles of the page's threads.
+   *  @returns {Uint8Array} */
+  roles() {
+    this.threadRoles ??= threadRoles(this.profile);
+    return this.threadRoles;
+  }
+
+  /** Waits of the selection and its range by call site; null where the page has no event for them. As for `waitTree`.
+   *  @param {TimelineData} timeline
+   *  @param {Uint8Array} lanes
+   *  @param {TimeRange} within */
+  waitSites(timeline, lanes, within) {
+    const event = this.profile.events.findIndex(({ name }) => isWallEvent(name));
+    if (event < 0) {
+      return null;
+    }
+    const { base } = this;
+    return this.#cached('wait-sites', '', () => waitSites(this.profile, {
+      rows: this.#rowsIn(this.range),
+      selection: { ...this.selection, event },
+      timeline,
+      lanes,
+      roles: this.roles(),
+      within,
+      isFolded: (node) => base.key[base.nodeOf[node]] === this.foldedKey,
+    }));
   }
 
   /** The rows of the profile in a range of time.

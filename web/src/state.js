@@ -23,8 +23,10 @@ export const DEFAULT_STATE = Object.freeze({
   shape: 'flame',
   colour: 'kind',
   direction: 'callee',
-  waits: 'longest',
+  waits: 'sites',
   without: '',
+  hideIdle: false,
+  hideKernel: false,
   search: '',
   regex: false,
   zoom: Object.freeze([]),
@@ -55,7 +57,7 @@ const CHOICES = {
   shape: oneOf('flame', 'icicle'),
   colour: oneOf('kind', 'binary'),
   direction: oneOf('callee', 'caller'),
-  waits: oneOf('longest', 'tree'),
+  waits: oneOf('sites', 'longest', 'tree'),
   sort: oneOf('self', 'total', 'name', 'binary'),
 };
 /** @typedef {Exclude<keyof State, 'range' | 'transforms'>} PlainName */
@@ -64,7 +66,7 @@ const NUMBERS = ['event', 'pid', 'tid', 'fn'];
 /** @type {readonly PlainName[]} */
 const TEXTS = ['comm', 'search', 'filter', 'without', 'lane'];
 /** @type {readonly PlainName[]} */
-const FLAGS = ['regex', 'ascending'];
+const FLAGS = ['regex', 'ascending', 'hideIdle', 'hideKernel'];
 /** @type {readonly PlainName[]} */
 const PATHS = ['zoom', 'callers', 'callees'];
 /** In the order of the fragment. */

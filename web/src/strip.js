@@ -3,12 +3,13 @@
 
 import { context2d, el } from './dom.js';
 import { formatDuration } from './format.js';
-import { axisSteps, columnText, heatCells, heatPlan, maxOfColumns } from './stripdata.js';
+import { axisSteps, columnText, cpuAxis, heatCells, heatPlan, maxOfColumns } from './stripdata.js';
 
 /** @import { HeatPlan, Moments, StripData, TimeRange, Turn } from './types.d.ts' */
 
-const STRIP_PLOT_PX = 74;
-const AXIS_PX = 18;
+/** Heights of the plot: cells of the heat map need more of it. */
+const PLOT_PX = { area: 40, heat: 74 };
+const AXIS_PX = 16;
 const LEFT_PX = 58;
 const LOSS_PX = 5;
 /** A shorter way of the pointer is a click, which clears the range. */
@@ -190,8 +191,12 @@ export class Strip {
     }
     const { lengthNs, columns, rows } = this.heat;
     const column = Math.min(columns - 1, Math.floor((share * spanNs) / lengthNs));
-    const row = Math.max(0, Math.min(rows - 1, Math.floor((y / STRIP_PLOT_PX) * rows)));
+    const row = Math.max(0, Math.min(rows - 1, Math.floor((y / this.#plotPx()) * rows)));
     return Math.min(spanNs, column * lengthNs + (row * lengthNs) / rows);
+  }
+
+  #plotPx() {
+    return PLOT_PX[this.#shown.mode];
   }
 
   /** Length of the piece of time that a point stands for. */
@@ -309,7 +314,8 @@ export class Strip {
       return;
     }
     const ratio = window.devicePixelRatio || 1;
-    const height = STRIP_PLOT_PX + AXIS_PX;
+    const height = this.#plotPx() + AXIS_PX;
+    container.style.height = `${height + 2}px`;
     const [w, h] = [Math.round(this.width * ratio), Math.round(height * ratio)];
     if (canvas.width !== w || canvas.height !== h) {
       [canvas.width, canvas.height] = [w, h];
@@ -342,11 +348,11 @@ export class Strip {
 
   #drawAreas() {
     const { still: context } = this;
-    const { series, sums, columns, scale, unit, paint } = this.#shown;
+    const { series, sums, columns, scale, unit, cpus, paint } = this.#shown;
     const most = maxOfColumns(sums, series.length) * scale;
-    const { top, step } = axisSteps(most);
-    const [width, plot] = [this.#plotWidth() / columns, STRIP_PLOT_PX - LOSS_PX];
-    const bottoms = new Float64Array(columns).fill(STRIP_PLOT_PX);
+    const { top, step } = cpuAxis(most, cpus);
+    const [width, plot] = [this.#plotWidth() / columns, this.#plotPx() - LOSS_PX];
+    const bottoms = new Float64Array(columns).fill(this.#plotPx());
     series.forEach(({ colour }, number) => {
       // One area for each series: along its upper edge, and back along that of the series below.
       const tops = bottoms.map((bottom, column) => (
@@ -371,14 +377,14 @@ export class Strip {
     const [, word = ''] = unit(top).split(' ');
     const isLong = context.measureText(unit(top)).width > LEFT_PX - 8;
     for (let value = 0; value <= top && step > 0; value += step) {
-      const y = STRIP_PLOT_PX - (value / top) * plot;
+      const y = this.#plotPx() - (value / top) * plot;
       context.fillStyle = paint.mark;
       context.globalAlpha = 0.25;
       context.fillRect(LEFT_PX, y - 0.5, this.#plotWidth(), 1);
       context.globalAlpha = 1;
       context.fillStyle = paint.fadedText;
       const text = isLong ? unit(value).split(' ')[0] : unit(value);
-      context.fillText(text, LEFT_PX - 6, Math.min(STRIP_PLOT_PX - 5, Math.max(7, y)));
+      context.fillText(text, LEFT_PX - 6, Math.min(this.#plotPx() - 5, Math.max(7, y)));
     }
     context.textAlign = 'start';
     if (isLong) {
@@ -391,7 +397,7 @@ export class Strip {
     const { heat, cells } = this;
     const { paint, heatColour } = this.#shown;
     const most = cells.reduce((max, cell) => Math.max(max, cell), 0);
-    const [width, height] = [this.#heatColumnPx(), STRIP_PLOT_PX / heat.rows];
+    const [width, height] = [this.#heatColumnPx(), this.#plotPx() / heat.rows];
     context.fillStyle = heatColour;
     cells.forEach((cell, index) => {
       if (cell > 0) {
@@ -407,7 +413,7 @@ export class Strip {
     context.textBaseline = 'top';
     context.fillText('+0', LEFT_PX - 6, 1);
     context.textBaseline = 'bottom';
-    context.fillText(`+${formatDuration(heat.lengthNs).replace(/\.0+ /, ' ')}`, LEFT_PX - 6, STRIP_PLOT_PX - 1);
+    context.fillText(`+${formatDuration(heat.lengthNs).replace(/\.0+ /, ' ')}`, LEFT_PX - 6, this.#plotPx() - 1);
     context.textAlign = 'start';
   }
 
@@ -418,7 +424,7 @@ export class Strip {
       const left = this.#xOf(from);
       const width = Math.max(2, this.#xOf(to) - left);
       context.globalAlpha = 0.16;
-      context.fillRect(left, 0, width, STRIP_PLOT_PX);
+      context.fillRect(left, 0, width, this.#plotPx());
       context.globalAlpha = 1;
       context.fillRect(left, 0, width, LOSS_PX - 1);
     }
@@ -432,13 +438,13 @@ export class Strip {
     context.font = SMALL_FONT;
     context.textBaseline = 'top';
     context.fillStyle = paint.fadedText;
-    context.fillRect(LEFT_PX, STRIP_PLOT_PX, this.#plotWidth(), 1);
+    context.fillRect(LEFT_PX, this.#plotPx(), this.#plotWidth(), 1);
     for (let ns = 0; ns <= spanNs && step > 0; ns += step) {
       const x = this.#xOf(ns);
       const text = ns === 0 ? '0' : formatDuration(ns).replace(/\.0+ /, ' ');
-      context.fillRect(x, STRIP_PLOT_PX, 1, 4);
+      context.fillRect(x, this.#plotPx(), 1, 4);
       if (x + context.measureText(text).width + 3 < this.width) {
-        context.fillText(text, x + 3, STRIP_PLOT_PX + 4);
+        context.fillText(text, x + 3, this.#plotPx() + 4);
       }
     }
   }
@@ -456,12 +462,12 @@ export class Strip {
     const [left, right] = range.map((ns) => this.#xOf(ns));
     context.fillStyle = paint.gap;
     context.globalAlpha = 0.68;
-    context.fillRect(LEFT_PX, 0, left - LEFT_PX, STRIP_PLOT_PX);
-    context.fillRect(right, 0, this.width - right, STRIP_PLOT_PX);
+    context.fillRect(LEFT_PX, 0, left - LEFT_PX, this.#plotPx());
+    context.fillRect(right, 0, this.width - right, this.#plotPx());
     context.globalAlpha = 1;
     context.fillStyle = paint.text;
-    context.fillRect(left - 1, 0, 2, STRIP_PLOT_PX + 4);
-    context.fillRect(right - 1, 0, 2, STRIP_PLOT_PX + 4);
+    context.fillRect(left - 1, 0, 2, this.#plotPx() + 4);
+    context.fillRect(right - 1, 0, 2, this.#plotPx() + 4);
   }
 
   /** @param {TimeRange} range */
@@ -474,9 +480,9 @@ export class Strip {
     context.globalAlpha = 0.68;
     for (let column = 0; column < heat.columns; column++) {
       const begin = column * heat.lengthNs;
-      const [top, bottom] = [from, to].map((ns) => Math.max(0, Math.min(1, (ns - begin) / heat.lengthNs)) * STRIP_PLOT_PX);
+      const [top, bottom] = [from, to].map((ns) => Math.max(0, Math.min(1, (ns - begin) / heat.lengthNs)) * this.#plotPx());
       context.fillRect(LEFT_PX + column * width, 0, width, top);
-      context.fillRect(LEFT_PX + column * width, bottom, width, STRIP_PLOT_PX - bottom);
+      context.fillRect(LEFT_PX + column * width, bottom, width, this.#plotPx() - bottom);
     }
     context.globalAlpha = 1;
   }

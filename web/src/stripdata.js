@@ -9,6 +9,10 @@ import { rowFilter } from './tree.js';
 
 /** Series that a strip tells apart; the lighter ones are joined. */
 const MAX_SERIES = 8;
+/** Steps of the vertical axis, which is low. */
+const AXIS_STEPS = 2;
+/** An axis of CPUs goes up to those of the machine where the busiest column has this part of them. */
+const LEAST_PART = 8;
 const MAX_HEAT_COLUMNS = 240;
 const MAX_HEAT_ROWS = 50;
 
@@ -24,6 +28,14 @@ export function axisSteps(most, wanted = 3) {
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((factor) => factor * power).find((candidate) => candidate >= rough * 0.999) ?? 10 * power;
   return { top: Math.ceil((most / step) * 0.999999) * step, step };
+}
+
+/** The axis of a strip that counts CPUs: up to those of the machine, so that its height says how busy the machine was.
+ *  Where the busiest column takes less than an eighth of them, the axis ends above that, since nothing would be seen.
+ *  @param {number} most
+ *  @param {number | null} cpus */
+export function cpuAxis(most, cpus) {
+  return cpus === null || most > cpus * 1.001 || most * LEAST_PART < cpus ? axisSteps(most, AXIS_STEPS) : { top: cpus, step: Math.max(1, axisSteps(cpus, AXIS_STEPS).step) };
 }
 
 /** The largest sum of a column.
@@ -87,8 +99,9 @@ export function stripSeries(profile, { rows, moments, selection, byPeriod, event
   const sums = seriesOver(moments, seriesOf, Math.max(1, labels.length), columns, weight, [0, moments.buckets]);
   const columnNs = (moments.buckets * moments.bucketNs) / columns;
   const isTime = byPeriod && isClockEvent(event.name);
-  const cpusAvailable = profile.recording?.cpusAvailable ?? null;
-  if (isTime && !isWallEvent(event.name) && cpusAvailable !== null) {
+  const { cpusAvailable = null, cpusOnline = null } = profile.recording ?? {};
+  const isCpuTime = isTime && !isWallEvent(event.name);
+  if (isCpuTime && cpusAvailable !== null) {
     boundColumns(sums, Math.max(1, labels.length), cpusAvailable * columnNs);
   }
   return {
@@ -100,6 +113,7 @@ export function stripSeries(profile, { rows, moments, selection, byPeriod, event
     weight,
     // A clock's period is time on CPUs: their number. Others are rates.
     scale: isTime ? 1 / columnNs : 1e9 / columnNs,
+    cpus: isCpuTime ? cpusOnline : null,
     unit: isTime ? (value) => `${Number(value.toPrecision(3))} ${isWallEvent(event.name) ? 'threads' : 'CPUs'}`
       : byPeriod ? (value) => `${formatPeriod(event.name, value)}/s` : (value) => `${formatShort(value)}/s`,
   };

@@ -182,25 +182,43 @@ const MAX_ARROWS = 12;
 
 const WAITING = ACTIVITIES.findIndex(({ id }) => id === 'waiting');
 
+/** How long each thread of the time line had a CPU.
+ *  @param {TimelineData} timeline */
+export function timeOnCpu({ threads, thread, activity, durationNs, partsNs }) {
+  const sums = new Float64Array(threads.length);
+  thread.forEach((lane, span) => {
+    const { id } = ACTIVITIES[activity[span]];
+    sums[lane] += id === 'running' ? durationNs[span] : id === 'mixed' ? partsNs[0][span] : 0;
+  });
+  return sums;
+}
+
+/** True for a wait from the beginning to the end: most threads of a machine are idle.
+ *  @param {Pick<TimelineData, 'startNs' | 'durationNs' | 'spanNs'>} timeline
+ *  @param {number} span */
+export function isThroughout({ startNs, durationNs, spanNs }, span) {
+  return startNs[span] <= 0 && durationNs[span] >= spanNs;
+}
+
 /** The longest waits of threads that are 1 (null: of all) with a part in a range, the longest first, and how many
  *  there are. Joined intervals are no single waits.
  *  @param {TimelineData} timeline
  *  @param {Uint8Array | null} threads
  *  @param {TimeRange} range
- *  @param {{max?: number, hidden?: ReadonlySet<number>}} [options] `hidden`: numbers of classes */
-export function longestWaits(timeline, threads, [from, to], { max = MAX_LONGEST, hidden = new Set() } = {}) {
+ *  @param {{ max?: number, hidden?: ReadonlySet<number>, groupOf?: (span: number) => number }} [options] `hidden`: numbers
+ *  of classes; `groupOf`: lower ones stand first, negative ones are left out */
+export function longestWaits(timeline, threads, [from, to], { max = MAX_LONGEST, hidden = new Set(), groupOf = () => 0 } = {}) {
   const found = [];
   let count = 0;
   for (let i = 0; i < timeline.thread.length; i++) {
     const isIn = timeline.startNs[i] < to && timeline.startNs[i] + timeline.durationNs[i] > from;
-    if (timeline.activity[i] === WAITING && isIn && !hidden.has(timeline.class[i]) && (threads === null || threads[timeline.thread[i]] === 1)) {
+    if (timeline.activity[i] === WAITING && isIn && groupOf(i) >= 0 && !hidden.has(timeline.class[i]) && (threads === null || threads[timeline.thread[i]] === 1)) {
       found.push(i);
       count += 1;
     }
   }
-  // Most threads of a machine are idle: waits from beginning to end stand behind the others, as in text.
-  const lastsThroughout = (/** @type {number} */ i) => Number(timeline.startNs[i] <= 0 && timeline.durationNs[i] >= timeline.spanNs);
-  found.sort((a, b) => lastsThroughout(a) - lastsThroughout(b) || timeline.durationNs[b] - timeline.durationNs[a] || a - b);
+  const rank = (/** @type {number} */ i) => groupOf(i) * 2 + Number(isThroughout(timeline, i));
+  found.sort((a, b) => rank(a) - rank(b) || timeline.durationNs[b] - timeline.durationNs[a] || a - b);
   return { waits: found.slice(0, max), count };
 }
 

@@ -169,13 +169,13 @@ export class Timeline {
     this.#draw();
   }
 
-  /** Shows the lanes of `threads` that are 1 (null: of all), within `range` (null: as it was).
+  /** Shows these lanes, within `range` (null: as it was).
    *  @param {Paint} paint
-   *  @param {Uint8Array | null} threads
+   *  @param {number[]} lanes
    *  @param {TimeRange | null} range */
-  show(paint, threads = null, range = null) {
+  show(paint, lanes, range = null) {
     this.paint = paint;
-    this.lanes = [...this.timeline.threads.keys()].filter((thread) => threads === null || threads[thread] === 1);
+    this.lanes = lanes;
     if (range !== null) {
       [this.from, this.to] = range;
     }

@@ -23,7 +23,7 @@ export interface TransformContext {
 }
 
 /** What a graph can have at its root. */
-export type GroupingId = 'process' | 'command' | 'thread' | 'cgroup' | 'cpu';
+export type GroupingId = 'program' | 'process' | 'command' | 'thread' | 'cgroup' | 'cpu';
 
 /** The view, as the address holds it. */
 export interface State {
@@ -43,9 +43,12 @@ export interface State {
   shape: 'flame' | 'icicle';
   colour: 'kind' | 'binary';
   direction: 'callee' | 'caller';
-  waits: 'longest' | 'tree';
+  waits: 'sites' | 'longest' | 'tree';
   /** Kinds of waits that are left out, separated by commas. */
   without: string;
+  /** Waits of idle loops, and threads of the kernel, are not shown. */
+  hideIdle: boolean;
+  hideKernel: boolean;
   search: string;
   regex: boolean;
   zoom: readonly number[];
@@ -190,6 +193,15 @@ export interface Ledger {
   bpf: BpfCost;
 }
 
+/** The line above all views (crates/read/whit-view/src/brief/headline.rs). */
+export interface Headline {
+  busyCpus: number | null;
+  cpus: number | null;
+  functions: { name: string; share: number }[];
+  waits: { class: string; comm: string; functions: string[]; waitNs: number; count: number }[];
+  lost: string | null;
+}
+
 export interface Profile {
   layout: number;
   title: string;
@@ -211,6 +223,7 @@ export interface Profile {
   rows: Rows;
   moments: Moments | null;
   isServed?: boolean;
+  headline?: Headline | null;
   // Blocks that modules of their own decode.
   switches?: SwitchBlock | null;
   code?: CodeBlock | null;
@@ -436,6 +449,49 @@ export interface SwitchBlock {
   callee: SwitchTreeBlock;
   caller: SwitchTreeBlock;
   timeline: TimelineBlock;
+}
+
+/** Runs of threads on one CPU, in order of time. */
+export interface TrackRuns {
+  from: Float64Array;
+  to: Float64Array;
+  /** Lanes of the time line, or threads of the page. */
+  thread: Int32Array;
+}
+
+/** An event that is a track. */
+export interface TrackEvent {
+  event: number;
+  name: string;
+  isMarker: boolean;
+}
+
+/** A row of the view of tracks. */
+export interface Track {
+  kind: 'cpu' | 'event' | 'thread';
+  name: string;
+  top: number;
+  height: number;
+  cpu?: number;
+  event?: TrackEvent;
+  /** Its place among the events. */
+  place?: number;
+  lane?: Lane;
+}
+
+/** Waits of one class and command at one call site. */
+export interface WaitSite {
+  /** An index into WAIT_GROUPS. */
+  group: number;
+  class: string;
+  comm: string;
+  /** Functions, callee first. */
+  chain: string[];
+  ns: number;
+  count: number;
+  threads: number;
+  /** The longest single wait, or -1. */
+  longest: number;
 }
 
 /** The samples and spans that a call tree of waits comes from. */
@@ -686,6 +742,8 @@ export interface StripSeries {
   weight: Float64Array;
   /** Of a column's sum. */
   scale: number;
+  /** Those of the machine, where the strip counts CPUs. */
+  cpus: number | null;
   unit(value: number): string;
 }
 

@@ -8,6 +8,7 @@ import { GraphView } from './graphview.js';
 import { RecordingView } from './recordingview.js';
 import { SandwichView } from './sandwichview.js';
 import { SourceView } from './sourceview.js';
+import { TracksView } from './tracksview.js';
 import { TreeView } from './treeview.js';
 import { WaitsView } from './waitsview.js';
 
@@ -22,6 +23,7 @@ const ALWAYS = 'graph';
 export const VIEWS = [
   { id: 'compare', label: 'Comparison', make: (page) => page.compare && new CompareView(page, page.compare) },
   { id: 'graph', label: 'Flame graph', make: (page) => new GraphView(page) },
+  { id: 'tracks', label: 'Tracks', make: (page) => page.strip && new TracksView(page, page.strip) },
   { id: 'chart', label: 'Stack chart', make: (page) => page.strip && new ChartView(page, page.strip) },
   { id: 'tree', label: 'Call tree', make: (page) => new TreeView(page) },
   { id: 'functions', label: 'Functions', make: (page) => new FunctionsView(page) },
@@ -33,19 +35,29 @@ export const VIEWS = [
 
 /** The section of a view: that of the template, or an empty one at the end.
  *  @param {ViewRow} row */
-function sectionOf({ id, label }) {
-  const known = document.getElementById(`view-${id}`);
-  if (known !== null) {
-    return known;
+function sectionOf({ id }) {
+  const section = document.getElementById(`view-${id}`) ?? el('section', { id: `view-${id}`, hidden: true });
+  section.setAttribute('role', 'tabpanel');
+  section.setAttribute('aria-labelledby', `tab-${id}`);
+  if (!section.isConnected) {
+    byId('main').append(section);
   }
-  const section = el('section', { id: `view-${id}`, 'aria-label': label, hidden: true });
-  byId('main').append(section);
   return section;
+}
+
+/** Where a key leads from one of `count` tabs; undefined for other keys.
+ *  @param {string} key
+ *  @param {number} at
+ *  @param {number} count */
+function tabByKey(key, at, count) {
+  /** @type {Record<string, number>} */
+  const places = { ArrowRight: (at + 1) % count, ArrowLeft: (at + count - 1) % count, Home: 0, End: count - 1 };
+  return /** @type {number | undefined} */ (places[key]);
 }
 
 /** The views that a page has data for, with their tabs and sections. */
 export class Views {
-  /** @type {Map<string, { view: View, section: HTMLElement }>} */
+  /** @type {Map<string, { view: View, section: HTMLElement, tab: HTMLElement }>} */
   #made = new Map();
 
   /** @param {Page} page */
@@ -54,10 +66,44 @@ export class Views {
     for (const row of VIEWS) {
       const section = sectionOf(row);
       const view = row.make(page);
-      byId('tabs').append(el('button', { type: 'button', 'data-view': row.id, hidden: view === null }, row.label));
+      const tab = el('button', {
+        type: 'button', role: 'tab', id: `tab-${row.id}`, 'data-view': row.id, 'aria-controls': `view-${row.id}`, hidden: view === null,
+        onclick: () => page.go({ view: row.id }),
+      }, row.label);
+      byId('tabs').append(tab);
       if (view !== null) {
-        this.#made.set(row.id, { view, section });
+        this.#made.set(row.id, { view, section, tab });
       }
+    }
+    byId('tabs').addEventListener('keydown', (event) => this.#key(event));
+    byId('skip').addEventListener('click', (event) => {
+      // The fragment of the address is the state of the page.
+      event.preventDefault();
+      this.#focusView();
+    });
+  }
+
+  /** Keys move among the tabs, and the view follows.
+   *  @param {KeyboardEvent} event */
+  #key(event) {
+    const ids = [...this.#made.keys()];
+    const to = tabByKey(event.key, ids.indexOf(this.page.state.view), ids.length);
+    if (to !== undefined) {
+      event.preventDefault();
+      this.page.go({ view: ids[to] });
+      this.#made.get(ids[to])?.tab.focus();
+    }
+  }
+
+  /** Puts the keyboard's focus on the content of the view: its graph or table, or else all of it. */
+  #focusView() {
+    const section = this.#made.get(this.page.state.view)?.section;
+    const content = [...section?.querySelectorAll('[tabindex="0"]') ?? []];
+    const first = content.find((element) => element instanceof HTMLElement && element.offsetParent !== null);
+    const target = first ?? section;
+    if (target instanceof HTMLElement) {
+      target.tabIndex = target === section ? -1 : 0;
+      target.focus();
     }
   }
 
@@ -82,8 +128,11 @@ export class Views {
   /** Brings the section of the state's view to the front, and draws it.
    *  @param {Render} render */
   show(render) {
-    for (const [id, { section }] of this.#made) {
-      section.hidden = id !== this.page.state.view;
+    for (const [id, { section, tab }] of this.#made) {
+      const isShown = id === this.page.state.view;
+      section.hidden = !isShown;
+      tab.setAttribute('aria-selected', String(isShown));
+      tab.tabIndex = isShown ? 0 : -1;
     }
     this.current().show(render);
   }

@@ -1,13 +1,16 @@
 // The view of waits: facts, the longest waits or their call tree, and the lanes of the threads.
 
-import { themePaint } from './colors.js';
+import { themePaint, waitKind } from './colors.js';
 import { byId, el, setStatus } from './dom.js';
 import { formatDuration } from './format.js';
 import { LongestWaits } from './longest.js';
 import { Tooltip } from './popups.js';
-import { hiddenClasses } from './switches.js';
+import { ROLES } from './roles.js';
+import { SiteTable } from './sitetable.js';
+import { hiddenClasses, timeOnCpu } from './switches.js';
 import { SwitchTable } from './switchtable.js';
 import { Timeline, renderActivities, spanTip } from './timeline.js';
+import { isHiddenGroup, laneRoles, spanGroups } from './waitsites.js';
 
 /** @import { Page } from './page.d.ts' */
 /** @import { State, Switches, TimeRange } from './types.d.ts' */
@@ -37,17 +40,19 @@ export class WaitsView {
     this.page = page;
     this.switches = switches;
     this.model = page.model;
-    byId('switch-facts').replaceChildren(...switches.facts.map((fact) => el('p', {}, fact)));
+    const [first = '', ...others] = switches.facts;
+    byId('switch-facts').replaceChildren(el('summary', { title: 'How waits are counted' }, first), ...others.map((fact) => el('p', {}, fact)));
+    this.roles = laneRoles(switches.timeline, page.model.profile, page.model.roles());
+    this.groupOf = spanGroups(switches.timeline, this.roles);
+    this.ranNs = timeOnCpu(switches.timeline);
+    this.sites = new SiteTable(byId('wait-sites'), switches.timeline, (span) => this.#choose(span));
     this.switchTable = new SwitchTable(byId('switch-table'));
     this.spanTip = new Tooltip((index) => spanTip(switches.timeline, index));
     const hasStrip = page.strip !== null;
     /** @type {(range: TimeRange) => TimeRange} */
     const inStrip = ([from, to]) => [Math.round(from + this.#begin()), Math.round(to + this.#begin())];
     this.longest = new LongestWaits(byId('longest-waits'), switches.timeline, {
-      choose: (span) => {
-        this.timeline.choose(span);
-        setStatus(span < 0 ? '' : spanTip(switches.timeline, span).map(({ textContent }) => textContent).join('; '));
-      },
+      choose: (span) => this.#choose(span),
       range: (from, to) => (hasStrip ? page.go({ range: inStrip([from, to]) }) : this.timeline.zoom(from, to)),
     });
     /** @type {Timeline} */
@@ -70,6 +75,13 @@ export class WaitsView {
     byId('timeline-whole').addEventListener('click', () => this.timeline.whole());
   }
 
+  /** Outlines a wait in its lane; -1 for none.
+   *  @param {number} span */
+  #choose(span) {
+    this.timeline.choose(span);
+    setStatus(span < 0 ? '' : spanTip(this.switches.timeline, span).map(({ textContent }) => textContent).join('; '));
+  }
+
   /** Beginning of the waits' time line in the time of the strip. */
   #begin() {
     return this.model.moments?.waitsBeginNs ?? 0;
@@ -81,18 +93,24 @@ export class WaitsView {
     this.#renderLegend(hidden);
     const [threads, within] = [this.#threads(), this.#within()];
     const shown = within ?? this.#whole();
-    const isTree = state.waits === 'tree';
-    byId('longest-waits').hidden = isTree;
-    byId('longest-count').hidden = isTree;
-    byId('switch-table').hidden = !isTree;
-    byId('switch-directions').hidden = !isTree;
-    byId('tree-note').textContent = '';
-    if (isTree) {
-      this.#showTree(state, threads, shown);
-    } else {
-      this.longest.show(threads, shown, hiddenClasses(timeline, hidden));
+    const sites = state.waits === 'sites' ? this.model.waitSites(timeline, threads, shown) : null;
+    // A page without times has no event of waits.
+    const table = state.waits === 'sites' && sites === null ? 'longest' : state.waits;
+    for (const [id, owner] of [['wait-sites', 'sites'], ['site-note', 'sites'], ['longest-waits', 'longest'], ['longest-count', 'longest'],
+      ['switch-table', 'tree'], ['switch-directions', 'tree']]) {
+      byId(id).hidden = owner !== table;
     }
-    this.timeline.show(themePaint(theme.name), threads, within);
+    byId('tree-note').textContent = '';
+    if (table === 'tree') {
+      this.#showTree(state, threads, shown);
+    } else if (sites !== null) {
+      const shownKinds = sites.sites.filter((site) => !hidden.has(waitKind(site.class).id));
+      this.sites.show({ ...sites, sites: shownKinds }, state);
+    } else {
+      const groupOf = (/** @type {number} */ span) => (isHiddenGroup(this.groupOf(span), state) ? -1 : this.groupOf(span));
+      this.longest.show(threads, shown, { hidden: hiddenClasses(timeline, hidden), groupOf });
+    }
+    this.timeline.show(themePaint(theme.name), this.#lanes(threads), within);
   }
 
   /** @param {ReadonlySet<string>} hidden */
@@ -112,6 +130,16 @@ export class WaitsView {
     const { pid, tid, comm } = this.page.state;
     return Uint8Array.from(this.switches.timeline.ids, (id) => (
       (pid === null || id.pid === pid) && (tid === null || id.tid === tid) && (comm === null || id.comm === comm) ? 1 : 0));
+  }
+
+  /** The lanes of these threads in their order: those of the kernel and the recorder stand last, in each role those that
+   *  ran most stand first.
+   *  @param {Uint8Array} threads */
+  #lanes(threads) {
+    const { roles, ranNs, page: { state } } = this;
+    const lanes = [...threads.keys()].filter((lane) => threads[lane] === 1
+      && !(state.hideKernel && roles[lane] === ROLES.kernel) && !(state.hideIdle && ranNs[lane] === 0));
+    return lanes.sort((a, b) => roles[a] - roles[b] || ranNs[b] - ranNs[a] || a - b);
   }
 
   /** All of the time of the lanes.

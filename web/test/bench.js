@@ -116,7 +116,7 @@ try {
   row('first picture', paints, 'ms', '1,000 ms', paintTasks.sort((a, b) => a - b)[ROUNDS >> 1]);
   const charts = await firstCharts(page, ROUNDS);
   row('stack chart of another thread', charts, 'ms', '');
-  for (const view of ['graph', 'chart', 'functions', 'sandwich']) {
+  for (const view of ['graph', 'tracks', 'chart', 'functions', 'sandwich']) {
     const { times, tasks } = await brushes(page, session, view);
     row(`brush, ${view}`, times, 'ms', '100 ms', tasks);
   }

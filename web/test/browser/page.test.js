@@ -27,12 +27,30 @@ test('losses, cost and warnings are in view, whatever the view', () => open('ser
       assert.ok(losses.replace(/\s+/g, ' ').includes(figure), `${figure} in ${losses}`);
     }
     assert.match(await textOf(page, '#cost'), /545 ms \(1\.80 % of one CPU\).*recorder CPU[^]*46.0 MiB[^]*1,932 wake-ups/);
-    assert.match(await textOf(page, '#warnings'), /2 warnings[^]*12 samples stand behind later ones/);
+    assert.match(await textOf(page, '#warnings'), /2 warnings/);
     assert.ok(await page.locator('#losses').isVisible() && await page.locator('#warnings').isVisible());
   }
   await page.click('#warnings summary');
   assert.equal(await page.locator('#warnings li').count(), 2);
+  assert.match(await textOf(page, '#warnings'), /12 samples stand behind later ones/);
 }));
+
+test('one line above all views says what is busy, hot, waited for and lost', async () => {
+  await open('server', '', async (page) => {
+    assert.match(await textOf(page, '#headline summary'), /^hottest: \S*operator\[\] const 15\.69 %, \S[^]* 10\.53 %, ip_finish_output2 8\.98 %\s*·\s*lost: 57 records in 3 chunks, 12 samples/);
+    assert.ok(await page.locator('#headline ul').isHidden());
+    await page.click('#headline summary');
+    assert.match(await textOf(page, '#headline ul'), /^hottest: /);
+    const { height } = await page.locator('#headline summary').boundingBox();
+    assert.ok(height < 24, `one line: ${height}`);
+  });
+  await open('waits', '', async (page) => {
+    assert.match(await textOf(page, '#headline summary'), /^0\.82 CPUs busy\s*·\s*hottest: compute 100 %\s*·\s*waits: lock 91\.0 ms in await_turn\s*·\s*nothing lost$/);
+    await page.click('#headline summary');
+    assert.match(await textOf(page, '#headline ul'), /waits: lock 91\.0 ms, 9 waits of pingpong in await_turn\s/);
+  }, { folded: true });
+  await open('compare', '', async (page) => assert.ok(await page.locator('#headline').isHidden()));
+});
 
 test('the recording describes itself', () => open('server', '#view=recording', async (page) => {
   const text = await textOf(page, '#view-recording');
@@ -317,7 +335,9 @@ test('an empty page says so in each view', () => open('empty', '', async (page) 
 }));
 
 test('a page with more than it holds says what was folded', () => open('large', '', async (page) => {
+  await page.click('#warnings summary');
   await untilText(page, '#warnings', /This page holds 158,198 of 313,289 call tree nodes: subtrees below 0\.006 % of every event are folded/);
+  await page.click('#warnings summary');
   await page.click('#view-graph [data-stacks=bottom-up]');
   await keys(page, 'ArrowUp', 'ArrowUp', 'ArrowRight', 'Enter');
   assert.equal((await crumbs(page)).length, 2);

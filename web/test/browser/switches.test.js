@@ -12,10 +12,13 @@ const stacks = async (page) => (await page.locator('#switch-table td.stack').all
 /** Width of the labels in front of the lanes, and height of a lane. */
 const [LABEL_PX, LANE_PX, AXIS_PX] = [170, 20, 20];
 
+/** Lanes of the three threads: the one that ran most stands first. */
+const LANE_OF = [1, 2, 0];
+
 /** Where a thread's lane is at a share of the time line. */
 async function point(page, thread, share) {
   const box = await page.locator('#timeline canvas').boundingBox();
-  return [box.x + LABEL_PX + share * (box.width - LABEL_PX), box.y + AXIS_PX + LANE_PX * thread + LANE_PX / 2];
+  return [box.x + LABEL_PX + share * (box.width - LABEL_PX), box.y + AXIS_PX + LANE_PX * LANE_OF[thread] + LANE_PX / 2];
 }
 
 test('the tree opens from either end', () => open('waits', '#waits=tree', async (page) => {
@@ -34,7 +37,7 @@ test('the tree opens from either end', () => open('waits', '#waits=tree', async 
 }));
 
 test('digits open the tabs from left to right', async () => {
-  for (const [name, views] of [['waits', 7], ['server', 7], ['large', 6]]) {
+  for (const [name, views] of [['waits', 8], ['server', 8], ['large', 7]]) {
     await open(name, '', async (page) => {
       const tabs = page.locator('[data-view]:visible');
       assert.equal(await tabs.count(), views);
@@ -47,7 +50,7 @@ test('digits open the tabs from left to right', async () => {
   }
 });
 
-test('the time line tells what is under the pointer', () => open('waits', '', async (page) => {
+test('the time line tells what is under the pointer', () => open('waits', '#waits=longest', async (page) => {
   const colours = await pixelsOf(page, '#timeline canvas');
   const drawn = [...ACTIVITIES.filter(({ id }) => id !== 'waiting').map(({ light }) => light), cssColour(waitKind('lock').light)];
   for (const colour of drawn) {
@@ -68,7 +71,7 @@ test('the time line tells what is under the pointer', () => open('waits', '', as
   assert.match(await textOf(page, '#timeline-range'), /0 ns to 110 ms; intervals shorter than 64.0 µs are joined: a page holds 23/);
 }));
 
-test('the legend of waits keeps the keyboard where it is', () => open('waits', '', async (page) => {
+test('the legend of waits keeps the keyboard where it is', () => open('waits', '#waits=longest', async (page) => {
   const entry = page.locator('#switch-legend .legend-entry');
   await entry.focus();
   for (const pressed of ['false', 'true']) {
@@ -78,7 +81,7 @@ test('the legend of waits keeps the keyboard where it is', () => open('waits', '
   }
 }));
 
-test('a part of the time is drawn larger', () => open('waits', '', async (page) => {
+test('a part of the time is drawn larger', () => open('waits', '#waits=longest', async (page) => {
   await page.mouse.move(...await point(page, 1, 0.5));
   await page.mouse.down();
   await page.mouse.move(...await point(page, 1, 1));
@@ -88,7 +91,7 @@ test('a part of the time is drawn larger', () => open('waits', '', async (page) 
   await untilText(page, '#timeline-range', /^0 ns to 110 ms/);
 }));
 
-test('the lanes follow selectors and the range of time, and choose it', () => open('waits', '', async (page) => {
+test('the lanes follow selectors and the range of time, and choose it', () => open('waits', '#waits=longest', async (page) => {
   await page.mouse.move(...await point(page, 1, 0.5));
   await page.mouse.down();
   await page.mouse.move(...await point(page, 1, 1));
@@ -97,7 +100,7 @@ test('the lanes follow selectors and the range of time, and choose it', () => op
   await page.click('#strip-clear');
   await untilText(page, '#timeline-range', /^0 ns to 110 ms/);
   await page.selectOption('#thread', '13');
-  await page.mouse.move(...await point(page, 0, 60 / 110));
+  await page.mouse.move(...await point(page, 2, 60 / 110));
   await untilText(page, '.tooltip:not([hidden])', /pingpong 13: preempted/);
   await page.mouse.move(...await point(page, 1, 60 / 110));
   assert.equal(await page.locator('.tooltip:not([hidden])').count(), 0, 'no other lane is left');
@@ -123,7 +126,7 @@ test('CPU time and waits stand in one graph, which a range of time filters', () 
 }));
 
 test('the address holds the view; pages without waits have no such view', async () => {
-  await open('waits', '', async (page) => {
+  await open('waits', '#waits=longest', async (page) => {
     await page.click('[data-view=graph]');
     assert.match(await addressOf(page), /view=graph/);
     await page.reload();
@@ -138,7 +141,7 @@ test('the address holds the view; pages without waits have no such view', async 
 const WAIT_ROW = '#longest-waits .list-row';
 const waits = (page) => page.locator(WAIT_ROW).evaluateAll((rows) => rows.map((row) => [...row.children].map((cell) => cell.textContent)));
 
-test('the longest waits follow the range of time and the selectors', () => open('waits', '', async (page) => {
+test('the longest waits follow the range of time and the selectors', () => open('waits', '#waits=longest', async (page) => {
   const all = await waits(page);
   assert.deepEqual(all[0], ['10.0 ms', '10.0 ms', 'pingpong 11', 'lock', 'await_turn ← start_thread', 'pingpong 12']);
   assert.equal(all.length, 10);
@@ -157,7 +160,7 @@ test('the longest waits follow the range of time and the selectors', () => open(
   assert.ok(await page.locator('#switch-table').isVisible() && await page.locator('#longest-waits').isHidden());
 }));
 
-test('kinds of waits are left out of the longest ones, also by a link', () => open('waits', '', async (page) => {
+test('kinds of waits are left out of the longest ones, also by a link', () => open('waits', '#waits=longest', async (page) => {
   const lock = page.getByRole('button', { name: 'wait: lock' });
   await lock.click();
   await untilText(page, '#longest-count', /^0 waits/);
@@ -198,7 +201,7 @@ test('the call tree of waits follows selectors and the range of time', () => ope
 }));
 
 test('hostile names are text in lanes, table and tree of waits', () => open('hostile-waits', '', async (page) => {
-  for (const table of ['longest', 'tree']) {
+  for (const table of ['sites', 'longest', 'tree']) {
     await page.click(`[data-waits=${table}]`);
     const text = await textOf(page, '#view-switches');
     assert.ok(text.includes('</script><img src=x') || text.includes('window.pwned'), text);
@@ -212,7 +215,7 @@ test('hostile names are text in lanes, table and tree of waits', () => open('hos
   assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth), 'a long name makes nothing wider');
 }));
 
-test('a wait of the table stands out in its lane, with the wake-up as an arrow', () => open('waits', '', async (page) => {
+test('a wait of the table stands out in its lane, with the wake-up as an arrow', () => open('waits', '#waits=longest', async (page) => {
   const dark = async () => {
     const pixels = await pixelsOf(page, '#timeline canvas');
     return pixels[await rgbOf(page, '#1d1a16')] ?? 0;
@@ -236,10 +239,40 @@ test('a wait of the table stands out in its lane, with the wake-up as an arrow',
   await untilText(page, '#status', /^$/);
 }));
 
-test('a click on a span chooses its row, and hovering shows its arrow', () => open('waits', '', async (page) => {
+test('a click on a span chooses its row, and hovering shows its arrow', () => open('waits', '#waits=longest', async (page) => {
   await page.mouse.click(...await point(page, 1, 85 / 110));
   assert.match(await textOf(page, `${WAIT_ROW}.current`), /^80\.0 ms\s+10\.0 ms\s+pingpong 12/);
   const plain = JSON.stringify(await pixelsOf(page, '#timeline canvas'));
   await page.mouse.move(...await point(page, 0, 55 / 110));
   assert.notEqual(JSON.stringify(await pixelsOf(page, '#timeline canvas')), plain);
+}));
+
+const SITE_ROW = '#wait-sites .list-row';
+
+test('waits open by call site; a row outlines its longest wait, and kinds and selectors choose', () => open('waits', '', async (page) => {
+  const rows = () => page.locator(SITE_ROW).evaluateAll((all) => all.map((row) => [...row.children].map(({ textContent }) => textContent)));
+  const all = await rows();
+  assert.deepEqual(all[0].slice(3), ['lock', 'pingpong ×2', 'await_turn ← start_thread'], JSON.stringify(all));
+  assert.equal(all[0][2], '10.0 ms');
+  assert.match(await textOf(page, '#site-note'), /^\d call sites? held work up for \d/);
+  await page.click(`${SITE_ROW} >> nth=0`);
+  await untilText(page, '#status', /^pingpong 1[12]: waiting; from .* for 10\.0 ms/);
+  await page.focus('#wait-sites .list-scroller');
+  await page.keyboard.press('Escape');
+  await untilText(page, '#status', /^$/);
+  await page.getByRole('button', { name: 'wait: lock' }).click();
+  assert.ok((await rows()).every(([, , , kind]) => kind !== 'lock'));
+  await page.getByRole('button', { name: 'wait: lock' }).click();
+  await page.selectOption('#thread', '13');
+  assert.ok((await rows()).every(([, , , kind]) => kind !== 'lock'), 'that thread has no lock');
+}));
+
+test('idle loops and threads of the kernel are hidden by a click, also by a link', () => open('waits', '', async (page) => {
+  for (const [id, word] of [['hideIdle', /hideIdle=1/], ['hideKernel', /hideKernel=1/]]) {
+    await page.click(`#view-switches [data-flag=${id}]`);
+    assert.equal(await page.locator(`#view-switches [data-flag=${id}]`).getAttribute('aria-pressed'), 'true');
+    assert.match(await addressOf(page), word);
+    await page.reload();
+    assert.equal(await page.locator(`#view-switches [data-flag=${id}]`).getAttribute('aria-pressed'), 'true');
+  }
 }));

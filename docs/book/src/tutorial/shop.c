@@ -6,6 +6,7 @@
  *   ./shop --seconds 5        serves for 5 seconds
  *   ./shop --indexed          finds products by binary search
  *   ./shop --connections 4    pays over four connections to the bank, not one
+ *   ./shop --audit            looks through the accounts now and then
  *   ./shop --bench            serves for 2 seconds
  *   ./shop --statistics       serves nobody: computes on all CPUs
  *
@@ -24,6 +25,7 @@
 
 enum { PRODUCTS = 20000, ITEMS_PER_ORDER = 20, WORKERS = 4, MOST_CONNECTIONS = 16 };
 static const long BANK_NS = 500 * 1000;
+static const long AUDIT_NS = 5 * 1000 * 1000, BETWEEN_AUDITS_NS = 60 * 1000 * 1000;
 
 struct product {
     uint32_t id;
@@ -39,7 +41,7 @@ struct connection {
 /* Sorted by id. */
 static struct product products[PRODUCTS];
 static struct connection bank[MOST_CONNECTIONS];
-static int connections = 1, indexed, seconds = 10;
+static int connections = 1, indexed, audited, seconds = 10;
 static atomic_int closed;
 static atomic_ulong served, served_ns, slowest_ns;
 
@@ -128,6 +130,33 @@ static void *work(void *argument)
     return NULL;
 }
 
+NOINLINE static uint64_t sum_accounts(uint64_t sum)
+{
+    uint64_t end = now_ns() + (uint64_t)AUDIT_NS;
+    while (now_ns() < end)
+        for (int i = 0; i < PRODUCTS; i++)
+            sum += products[i].cents;
+    return sum;
+}
+
+/* Nobody pays over a connection whose account is looked through. */
+static void *audit(void *unused)
+{
+    const struct timespec pause = { 0, BETWEEN_AUDITS_NS };
+    uint64_t sum = 0;
+    (void)unused;
+    pthread_setname_np(pthread_self(), "auditor");
+    while (!atomic_load(&closed)) {
+        nanosleep(&pause, NULL);
+        for (int i = 0; i < connections; i++) {
+            pthread_mutex_lock(&bank[i].lock);
+            sum += sum_accounts(bank[i].paid_cents);
+            pthread_mutex_unlock(&bank[i].lock);
+        }
+    }
+    return (void *)(uintptr_t)sum;
+}
+
 /* Returns the last digits, so that no compiler leaves the work out. */
 NOINLINE static uint32_t compute_statistics(uint32_t state)
 {
@@ -178,6 +207,8 @@ int main(int count_of_arguments, char **arguments)
     for (int i = 1; i < count_of_arguments; i++) {
         if (!strcmp(arguments[i], "--indexed"))
             indexed = 1;
+        else if (!strcmp(arguments[i], "--audit"))
+            audited = 1;
         else if (!strcmp(arguments[i], "--statistics"))
             statistics = 1;
         else if (!strcmp(arguments[i], "--bench"))
@@ -187,7 +218,7 @@ int main(int count_of_arguments, char **arguments)
         else if (!strcmp(arguments[i], "--seconds"))
             seconds = number(arguments[++i], 86400);
         else {
-            fprintf(stderr, "usage: shop [--indexed] [--connections N] [--seconds N] [--bench] [--statistics]\n");
+            fprintf(stderr, "usage: shop [--indexed] [--connections N] [--audit] [--seconds N] [--bench] [--statistics]\n");
             return 2;
         }
     }
@@ -199,6 +230,9 @@ int main(int count_of_arguments, char **arguments)
         run((int)sysconf(_SC_NPROCESSORS_ONLN), count);
         return 0;
     }
+    pthread_t auditor;
+    if (audited && pthread_create(&auditor, NULL, audit, NULL))
+        return 1;
     run(WORKERS, work);
     double orders = (double)served;
     printf("%.0f orders, %.0f a second; one took %.2f ms, the slowest %.2f ms\n", orders, orders / seconds,
