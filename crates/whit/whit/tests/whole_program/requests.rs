@@ -208,10 +208,15 @@ fn waits_within_calls_have_their_callers(data: &Path) {
     assert!(waits > 0, "{switches}");
 }
 
-/// A session that sleeps within a transaction, and another one that wants the same row as soon as it does.
+/// The query that holds a row while it sleeps: one message, so that its session never waits for its client meanwhile.
+const HOLDER: &str =
+    "BEGIN; UPDATE pgbench_branches SET bbalance = 7 WHERE bid = 1; SELECT pg_sleep(2); COMMIT";
+
+/// A session that holds a row, and another one that wants it as soon as the first one sleeps.
 const LOCK: &str = "\
-printf 'BEGIN; UPDATE pgbench_branches SET bbalance = 7 WHERE bid = 1;\nSELECT pg_sleep(1);\nCOMMIT;\n' | \"$@\" &
-until \"$@\" -tc \"SELECT 'sleeps' FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(1);'\" | grep -q sleeps; do :; done
+query=$1; shift
+\"$@\" -c \"$query\" &
+until \"$@\" -tc \"SELECT 'sleeps' FROM pg_stat_activity WHERE wait_event = 'PgSleep'\" | grep -q sleeps; do :; done
 \"$@\" -c 'UPDATE pgbench_branches SET bbalance = 8 WHERE bid = 1'
 wait";
 
@@ -232,7 +237,7 @@ fn the_query_of_a_lock_holder_is_named() {
             .arg(format!("query={}:query__start..query__done,key=arg1:string", server.display()));
         recorder.env("XDG_CACHE_HOME", folder.path()).arg("-o").arg(&data);
         let session = postgres.client("psql", &["-q", "postgres"]);
-        recorder.args(["--", "sh", "-c", LOCK, "sh"]).arg(session.get_program());
+        recorder.args(["--", "sh", "-c", LOCK, "sh", HOLDER]).arg(session.get_program());
         record(recorder.args(session.get_args()).current_dir("/"))?;
         let json = requests(&data, &["--slowest", "1000", "--no-debuginfod"]);
         let calls = json["requests"][0]["slowest"].as_array().expect("calls");
@@ -250,7 +255,8 @@ fn the_query_of_a_lock_holder_is_named() {
         // A row has the holder, the waiter and the holder's query. On a busy machine, a wait for a CPU may be longer.
         let lines: Vec<_> = shown.lines().collect();
         let names_the_query = |lines: &[&str]| {
-            let parts = ["waits: poll", "waits: lock", "in query SELECT pg_sleep(1); 100%"];
+            let query = format!("in query {HOLDER} 100%");
+            let parts = ["waits: poll", "waits: lock", &query];
             lines.iter().zip(parts).all(|(line, part)| line.contains(part))
         };
         assert!(lines.windows(3).any(names_the_query), "{shown}");
