@@ -12,6 +12,7 @@ import { firstGrouping } from './grouping.js';
 import { renderHeadline } from './headline.js';
 import { Model } from './model.js';
 import { Notice, Tooltip } from './popups.js';
+import { decodeRequests } from './requests.js';
 import { SearchBox } from './searchbox.js';
 import { DEFAULT_STATE, decodeState, encodeState } from './state.js';
 import { StripBar } from './stripbar.js';
@@ -28,7 +29,7 @@ import { Views } from './views.js';
 const INTERVALS_AFTER_MS = 120;
 /** A change of one of these adds a step to the browser's history.
  *  @type {readonly (keyof State)[]} */
-const HISTORY = ['event', 'pid', 'tid', 'comm', 'lane', 'view', 'stacks', 'zoom', 'fn', 'callers', 'callees', 'range', 'root', 'order', 'transforms'];
+const HISTORY = ['event', 'pid', 'tid', 'comm', 'lane', 'request', 'call', 'view', 'stacks', 'zoom', 'fn', 'callers', 'callees', 'range', 'root', 'order', 'transforms'];
 
 /** @implements {Page} */
 export class App {
@@ -47,6 +48,7 @@ export class App {
     this.switches = profile.switches ? decodeSwitches(profile.switches) : null;
     this.compare = profile.compare ? decodeCompare(profile.compare) : null;
     this.code = profile.code ? decodeCode(profile.code) : null;
+    this.requests = profile.requests ? decodeRequests(profile.requests) : null;
     const { groupings, moments } = this.model;
     /** @type {State} */
     this.defaults = {

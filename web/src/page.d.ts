@@ -6,7 +6,7 @@ import type { FrameGraph } from './frames.js';
 import type { Model } from './model.js';
 import type { Notice, Tooltip } from './popups.js';
 import type { StripBar } from './stripbar.js';
-import type { Change, Code, Comparison, Found, Intervals, IntervalSteps, Keys, State, Switches, Theme } from './types.d.ts';
+import type { Change, Code, Comparison, Found, Intervals, IntervalSteps, Keys, Requests, State, Switches, Theme } from './types.d.ts';
 
 /** Changes the state, the page and its address; `live` while the pointer moves. */
 export type Go = (change: Change, options?: { animate?: boolean; live?: boolean }) => void;
@@ -24,6 +24,7 @@ export interface Page {
   readonly switches: Switches | null;
   readonly compare: Comparison | null;
   readonly code: Code | null;
+  readonly requests: Requests | null;
   /** Absent on a page without times. */
   readonly strip: StripBar | null;
   readonly theme: { name: Theme };

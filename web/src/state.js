@@ -37,6 +37,8 @@ export const DEFAULT_STATE = Object.freeze({
   ascending: false,
   filter: '',
   lane: '',
+  request: '',
+  call: 1,
 });
 
 /** @param {...string} known
@@ -62,9 +64,9 @@ const CHOICES = {
 };
 /** @typedef {Exclude<keyof State, 'range' | 'transforms'>} PlainName */
 /** @type {readonly PlainName[]} */
-const NUMBERS = ['event', 'pid', 'tid', 'fn'];
+const NUMBERS = ['event', 'pid', 'tid', 'fn', 'call'];
 /** @type {readonly PlainName[]} */
-const TEXTS = ['comm', 'search', 'filter', 'without', 'lane'];
+const TEXTS = ['comm', 'search', 'filter', 'without', 'lane', 'request'];
 /** @type {readonly PlainName[]} */
 const FLAGS = ['regex', 'ascending', 'hideIdle', 'hideKernel'];
 /** @type {readonly PlainName[]} */

@@ -60,6 +60,10 @@ export interface State {
   filter: string;
   /** The thread or CPU of the stack chart; empty for the heaviest thread. */
   lane: string;
+  /** The name of the requests in view; empty for the first. */
+  request: string;
+  /** The rank of the request in view: 1 is the slowest. */
+  call: number;
 }
 
 export interface PageEvent {
@@ -228,6 +232,7 @@ export interface Profile {
   switches?: SwitchBlock | null;
   code?: CodeBlock | null;
   compare?: CompareBlock | null;
+  requests?: RequestsBlock | null;
   losses: Losses & { truncatedBytes: number };
   ledger: Ledger | null;
   records: [string, number][];
@@ -531,6 +536,94 @@ export interface Switches {
   timeline: TimelineData;
 }
 
+/** Time on a CPU, in the run queue, throttled, waiting, unknown. */
+export type Split = [number, number, number, number, number];
+
+/** Pieces of a path of one kind. */
+export interface PathRow {
+  durationNs: number;
+  pieces: number;
+  what: string;
+  explains: string | null;
+}
+
+/** A path in the page's block; columns are text. */
+export interface RequestPathBlock {
+  lanes: [pid: number, tid: number, name: string][];
+  durationNs: string;
+  lane: string;
+  kind: string;
+  text: string;
+  explains: string;
+  piecesCount: number;
+  rows: PathRow[];
+  rowsLeftOut: number;
+}
+
+/** The critical path of a request: pieces follow each other from its beginning to its end. */
+export interface CallPath {
+  lanes: { pid: number; tid: number; name: string }[];
+  /** Since the beginning of the request. */
+  fromNs: Float64Array;
+  durationNs: Float64Array;
+  lane: Uint32Array;
+  kindOf(piece: number): string;
+  textOf(piece: number): string;
+  /** Empty for none. */
+  explainsOf(piece: number): string;
+  piecesCount: number;
+  rows: (PathRow & { explains: string })[];
+  rowsLeftOut: number;
+}
+
+/** A request in the page's block. */
+export interface RequestCallBlock {
+  /** Since the first moment of the page. */
+  fromNs: number;
+  durationNs: number;
+  pid: number;
+  tid: number;
+  thread: string;
+  key: string | null;
+  split: Split;
+  path: RequestPathBlock | null;
+}
+
+/** A request; its key is empty where it has none. */
+export interface RequestCall extends Omit<RequestCallBlock, 'key' | 'path'> {
+  key: string;
+  path: CallPath | null;
+}
+
+/** Requests of one name in the page's block. */
+export interface RequestBlock {
+  name: string;
+  count: number;
+  remarks: string[];
+  quantiles: [name: string, durationNs: number, split: Split][];
+  tailCalls: [slow: number, middle: number];
+  tail: { what: string; slowNs: number; middleNs: number; intervalNs: [number, number] | null }[];
+  histogram: { perOctave: number; first: number; counts: number[] };
+  calls: RequestCallBlock[];
+}
+
+/** Requests of one name. */
+export interface NamedRequests extends Omit<RequestBlock, 'calls'> {
+  calls: RequestCall[];
+}
+
+export interface RequestsBlock {
+  names: RequestBlock[];
+  texts: string[];
+  noPaths: string | null;
+}
+
+/** The requests of a recording; `noPaths` says why there is no path, or is empty. */
+export interface Requests {
+  names: NamedRequests[];
+  noPaths: string;
+}
+
 /** Samples and periods of each row. */
 export interface RowSums {
   samples: Float64Array;
@@ -590,6 +683,7 @@ export interface PageElements {
   'chart-lane': HTMLSelectElement;
   'code-function': HTMLSelectElement;
   'code-hottest': HTMLButtonElement;
+  'request-name': HTMLSelectElement;
   search: HTMLInputElement;
   filter: HTMLInputElement;
   'compare-filter': HTMLInputElement;

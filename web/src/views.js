@@ -6,6 +6,7 @@ import { byId, el } from './dom.js';
 import { FunctionsView } from './functionsview.js';
 import { GraphView } from './graphview.js';
 import { RecordingView } from './recordingview.js';
+import { RequestsView } from './requestsview.js';
 import { SandwichView } from './sandwichview.js';
 import { SourceView } from './sourceview.js';
 import { TracksView } from './tracksview.js';
@@ -30,6 +31,7 @@ export const VIEWS = [
   { id: 'sandwich', label: 'Callers and callees', make: (page) => new SandwichView(page) },
   { id: 'source', label: 'Source', make: (page) => page.code && new SourceView(page, page.code) },
   { id: 'switches', label: 'Waits', make: (page) => page.switches && new WaitsView(page, page.switches) },
+  { id: 'requests', label: 'Requests', make: (page) => page.requests && new RequestsView(page, page.requests) },
   { id: 'recording', label: 'Recording', make: (page) => new RecordingView(page) },
 ];
 
@@ -137,10 +139,10 @@ export class Views {
     this.current().show(render);
   }
 
-  /** Digits for the tabs from left to right, and the keys of the view.
+  /** Digits for the tabs from left to right, 0 for the tenth, and the keys of the view.
    *  @returns {Keys} */
   keys() {
-    const tabs = [...this.#made.keys()].map((view, index) => [index + 1, () => this.page.go({ view })]);
+    const tabs = [...this.#made.keys()].slice(0, 10).map((view, index) => [(index + 1) % 10, () => this.page.go({ view })]);
     return { ...Object.fromEntries(tabs), ...this.current().keys?.() };
   }
 }

@@ -14,7 +14,7 @@ export WHIT_TEST_PAGES="$pages"
 cargo build --quiet --manifest-path ../../Cargo.toml --workspace --exclude whit-fuzz \
   --example sample_page --example serve_page
 examples="${CARGO_TARGET_DIR:-$PWD/../../target}/debug/examples"
-for kind in server hostile hostile-waits large waits compare compare-shop threads samples nameless one empty; do
+for kind in server hostile hostile-waits requests large waits compare compare-shop threads samples nameless one empty; do
   "$examples/sample_page" "$kind" "$pages/$kind.html" >/dev/null
 done
 export WHIT_TEST_SERVER="$examples/serve_page"

@@ -22,7 +22,7 @@ async function walk(page) {
   }
 }
 
-for (const name of ['threads', 'samples', 'nameless', 'one', 'empty', 'hostile', 'hostile-waits', 'compare']) {
+for (const name of ['threads', 'samples', 'nameless', 'one', 'empty', 'hostile', 'hostile-waits', 'requests', 'compare']) {
   test(`${name}: each view opens, in either theme and width`, async () => {
     for (const [width, colorScheme] of [[1280, 'light'], [1920, 'dark']]) {
       await open(name, '', async (page) => {

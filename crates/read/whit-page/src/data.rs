@@ -13,6 +13,7 @@ use super::code::CodeBlock;
 use super::compare::CompareBlock;
 use super::merge::NO_NODE;
 use super::moments::MomentFacts;
+use super::requests::RequestBlock;
 use super::switches::SwitchBlock;
 use super::tables::{Tables, bounded_name};
 use super::{HtmlError, MAX_WARNINGS, columns};
@@ -50,16 +51,17 @@ struct Page<'a> {
     warnings_left_off: usize,
     bounds: Bounds,
     #[serde(flatten)]
-    more: &'a More,
+    more: &'a More<'a>,
 }
 
 /// Data that only some pages have.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct More {
+pub(crate) struct More<'a> {
     pub(crate) switches: Option<SwitchBlock>,
     /// Code of the hottest functions.
     pub(crate) code: Option<CodeBlock>,
+    pub(crate) requests: Option<RequestBlock<'a>>,
     /// Verdicts on the two sides of a comparison.
     pub(crate) compare: Option<CompareBlock>,
     /// The view that the page opens with, where it is not the graph.

@@ -54,6 +54,7 @@ mod merge;
 mod moments;
 mod page;
 mod ranges;
+mod requests;
 mod switches;
 mod tables;
 #[cfg(test)]
@@ -68,6 +69,10 @@ pub use code::{
 
 pub use compare::{Comparison, MAX_COMPARED};
 pub use ranges::Ranges;
+pub use requests::{
+    CallRow, MAX_LISTED_CALLS, MAX_PATHS, PathData, PathPiece, PathRow, RequestTable,
+    RequestTables, Split, TailRow,
+};
 
 use std::io::{self, Write};
 
@@ -186,6 +191,8 @@ pub struct Content<'a> {
     pub switches: Option<&'a Switches>,
     /// Code of its hottest functions.
     pub code: Option<&'a HotCode>,
+    /// Those of the whole recording.
+    pub requests: Option<&'a RequestTables>,
     /// The comparison that the profile was made for.
     pub comparison: Option<&'a Comparison<'a>>,
 }
@@ -246,11 +253,14 @@ fn write_page(
     let start_view = switches.is_some() && options.begins_with_switches;
     let start_view = start_view.then_some("switches");
     let code = content.code.map(|code| code::block(code, &tables));
+    let begin = facts.as_ref().map(|facts| facts.begin);
+    let requests = content.requests.map(|requests| requests::block(requests, begin));
     let compare = content.comparison.map(|it| compare::block(it, profile, &tables)).transpose()?;
     let start_view = if compare.is_some() { Some("compare") } else { start_view };
     let is_served = ranges.is_some();
+    let moments = facts;
     let more =
-        data::More { switches, code, compare, start_view, moments: facts, headline, is_served };
+        data::More { switches, code, requests, compare, start_view, moments, headline, is_served };
     let title = page_title(profile, options);
     page::write(&title, is_served, out, |name, out| match name {
         "moments" => Ok(entries.iter().try_for_each(|entries| entries.write(out))?),

@@ -13,6 +13,7 @@ use flate2::write::ZlibEncoder;
 use serde::Serialize;
 use whit_profile::model::{NodeId, Profile, SampleRow, Singles};
 use whit_profile::switches::Switches;
+use whit_types::TimestampNs;
 
 use super::columns::{differences, push_varint};
 use super::merge::{NO_NODE, PageRow, cgroup_of};
@@ -31,6 +32,9 @@ const MAX_LOSS_WINDOWS: usize = 1_000;
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct MomentFacts {
+    /// The first moment.
+    #[serde(skip)]
+    pub(crate) begin: TimestampNs,
     /// Entries in each column.
     count: usize,
     bucket_ns: u64,
@@ -96,6 +100,7 @@ pub(crate) fn build(
     let entries = coalesce(moments(profile, singles, &row_of).map(entry).collect());
     let (entries, bucket_ns) = fit(entries, wanted_bucket_ns, max_entries);
     let facts = MomentFacts {
+        begin: TimestampNs(ends.0),
         count: entries.len(),
         bucket_ns,
         wanted_bucket_ns,

@@ -103,6 +103,11 @@ impl<'a> Reading<'a> {
         question.read(self)
     }
 
+    /// True where not the whole recording is wanted.
+    pub fn is_part(self) -> bool {
+        self.options.selection.is_part()
+    }
+
     pub(crate) fn selection(self) -> &'a Selection {
         &self.options.selection
     }

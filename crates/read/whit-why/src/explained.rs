@@ -1,5 +1,6 @@
 //! An interval with its path.
 
+use crate::group::Group;
 use crate::path::Path;
 use whit_profile::tables::RequestKey;
 use whit_types::TimestampNs;
@@ -16,6 +17,9 @@ pub struct Explained {
     pub key: Option<RequestKey>,
     /// Pieces and hand-overs of the interval.
     pub path: Path,
+    /// Its pieces added up, the longest first; where the question asks for each interval
+    /// ([`Interval::each`](crate::Interval)).
+    pub groups: Vec<Group>,
 }
 
 impl Explained {

@@ -1,6 +1,5 @@
 //! Paths added up: pieces of one kind, place and thread name.
 
-use crate::explained::Explained;
 use crate::history::ThreadHistory;
 use crate::path::{Activity, HandOver, Path, Piece};
 use crate::place::{Place, Places, ThreadName};
@@ -79,8 +78,7 @@ struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    fn of(source: &'a TableSource, intervals: &[Explained]) -> Names<'a> {
-        let are_several = intervals.len() > 1;
+    fn of(source: &'a TableSource, are_several: bool) -> Names<'a> {
         let places = if are_several { Places::of_several() } else { Places::default() };
         Names { source, places, are_several }
     }
@@ -109,26 +107,41 @@ impl<'a> Names<'a> {
     }
 }
 
-/// Adds the pieces up, the longest group first.
+/// Which pieces are added up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Sums {
+    /// Those of all intervals.
+    OfAll,
+    /// Those of each interval.
+    OfEach,
+}
+
+/// Adds pieces up, the longest group first: a list for all intervals, or one for each.
 pub(crate) fn groups(
     source: &TableSource,
     threads: &[ThreadHistory],
-    intervals: &[Explained],
-) -> Result<Vec<Group>, LoadError> {
-    let mut names = Names::of(source, intervals);
+    paths: &[&Path],
+    sums: Sums,
+) -> Result<Vec<Vec<Group>>, LoadError> {
+    let mut names = Names::of(source, sums == Sums::OfAll && paths.len() > 1);
     let mut groups: Vec<Group> = Vec::new();
-    let mut by_key: FxHashMap<GroupKey, usize> = FxHashMap::default();
+    // The list that each group is in.
+    let mut lists: Vec<usize> = Vec::new();
+    let mut by_key: FxHashMap<(usize, GroupKey), usize> = FxHashMap::default();
     let calls = CallsOfThreads::of(source)?;
     let calls = if names.are_several { calls.without_numbers() } else { calls };
     let mut requests: Vec<BTreeMap<_, u64>> = Vec::new();
     let mut runs = Runs::default();
     let mut queues: FxHashMap<CpuId, Spans> = FxHashMap::default();
-    let pieces =
-        intervals.iter().flat_map(|it| it.path.pieces.iter().map(|piece| (&it.path, piece)));
-    for (path, piece) in pieces {
+    let list_of = |path: usize| if sums == Sums::OfEach { path } else { 0 };
+    let pieces = paths.iter().enumerate().flat_map(|(number, path)| {
+        path.pieces.iter().map(move |piece| (list_of(number), *path, piece))
+    });
+    for (list, path, piece) in pieces {
         let key = names.key(path, piece);
         let explains = path.hand_over_of(piece);
-        let number = *by_key.entry(key.clone()).or_insert_with(|| {
+        let number = *by_key.entry((list, key.clone())).or_insert_with(|| {
+            lists.push(list);
             groups.push(Group {
                 key,
                 threads: BTreeSet::new(),
@@ -181,9 +194,11 @@ pub(crate) fn groups(
     }
     queues.values_mut().for_each(Spans::sort);
     behind(threads, &queues, &mut groups);
+    let mut of_lists = vec![Vec::new(); list_of(paths.len().saturating_sub(1)) + 1];
+    lists.into_iter().zip(groups).for_each(|(list, group)| of_lists[list].push(group));
     // Equal ones stay in the order of the path.
-    groups.sort_by_key(|group| Reverse(group.duration_ns));
-    Ok(groups)
+    of_lists.iter_mut().for_each(|list| list.sort_by_key(|group| Reverse(group.duration_ns)));
+    Ok(of_lists)
 }
 
 /// Finds the threads that ran on a CPU while a thread of the path waited for that CPU.

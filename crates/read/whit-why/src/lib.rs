@@ -48,7 +48,7 @@ pub use explained::Explained;
 pub use group::{ExplainedGroup, Group, GroupKey};
 pub use histories::histories;
 pub use history::{MAX_INTERVALS, Run, ThreadHistory, Wait, WaitSite, WakeUp, Waker};
-pub use load::{Interval, Why};
+pub use load::{Interval, SlowestOfEach, Why};
 pub use path::{Activity, HandOver, HandOverId, Path, Piece, Unknown, critical_path, own_time};
 pub use place::{Place, Places, ThreadName};
 pub use requests::{

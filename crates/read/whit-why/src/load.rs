@@ -2,12 +2,12 @@
 
 use crate::error::WhyError;
 use crate::explained::Explained;
-use crate::group::{Group, groups};
+use crate::group::{Group, Sums, groups};
 use crate::histories::histories;
 use crate::history::{MAX_INTERVALS, ThreadHistory};
 use crate::path::critical_path;
 use crate::place::ThreadName;
-use crate::requests::{Call, ChosenRequests, chosen};
+use crate::requests::{Call, ChosenRequests, WhichRequests, chosen};
 use crate::stacks::{Stacks, stacks};
 use crate::times::Times;
 use whit_profile::tables::{TableSource, Tables};
@@ -28,6 +28,8 @@ pub struct Interval {
     pub tid: Option<Tid>,
     /// One part of the recorded time; without it the whole recorded life of the thread.
     pub time: Option<TimeFilter>,
+    /// Adds the pieces of each interval up, not those of all.
+    pub each: bool,
 }
 
 /// The explained intervals.
@@ -38,7 +40,7 @@ pub struct Why {
     pub intervals: Vec<Explained>,
     /// The intervals are requests.
     pub are_requests: bool,
-    /// The pieces of all intervals, added up, the longest first.
+    /// The pieces of all intervals, added up, the longest first; none where each interval has its own.
     pub groups: Vec<Group>,
 }
 
@@ -62,7 +64,7 @@ impl Question for Interval {
             let times = calls.iter().map(|call| TimeRange { from: call.from, to: call.to });
             let times = Times::of(times);
             let threads = histories(&source, Some(&times), &|_| true)?;
-            return Ok(Why { are_requests: true, ..why(source, threads, calls)? });
+            return Ok(Why { are_requests: true, ..why(source, threads, calls, self.each)? });
         }
         let recorded = (info.first_sample.unwrap_or(TimestampNs(0)), info.last_sample);
         let recorded = (recorded.0, recorded.1.unwrap_or(TimestampNs(u64::MAX)));
@@ -72,7 +74,33 @@ impl Question for Interval {
         let thread = thread_of(&source, &threads, self.tid, path)?;
         let (from, to) = span_of(&threads[thread as usize], time)?;
         let interval = Call { thread, from, to, depth: 0, key: None };
-        why(source, threads, vec![interval])
+        why(source, threads, vec![interval], self.each)
+    }
+}
+
+/// So many of the slowest requests of each name, each with sums of its own: a question.
+#[derive(Clone, Copy, Debug)]
+pub struct SlowestOfEach(pub usize);
+
+impl Question for SlowestOfEach {
+    /// In the order in which names were recorded; `None` for names without a request.
+    type Answer = Vec<Option<Why>>;
+    type Error = WhyError;
+
+    /// Reads a recording three times for each name.
+    fn read(self, reading: Reading<'_>) -> Result<Vec<Option<Why>>, WhyError> {
+        let names = reading.answer(Tables)?.request_names();
+        let paths = names.iter().map(|name| {
+            let which = WhichRequests::Slowest(self.0);
+            let requests = Some(ChosenRequests { name: name.to_string(), which });
+            match reading.answer(Interval { requests, each: true, ..Interval::default() }) {
+                Ok(why) => Ok(Some(why)),
+                // None of them ended.
+                Err(WhyError::NoRequestRank { .. }) => Ok(None),
+                Err(error) => Err(error),
+            }
+        });
+        paths.collect()
     }
 }
 
@@ -80,6 +108,7 @@ fn why(
     source: TableSource,
     threads: Vec<ThreadHistory>,
     wanted: Vec<Call>,
+    each: bool,
 ) -> Result<Why, WhyError> {
     let (mut intervals, mut pieces) = (Vec::with_capacity(wanted.len()), 0);
     for Call { thread, from, to, key, .. } in wanted {
@@ -88,10 +117,17 @@ fn why(
         if pieces > MAX_INTERVALS {
             return Err(WhyError::TooManyPieces);
         }
-        intervals.push(Explained { thread, from, to, key, path });
+        intervals.push(Explained { thread, from, to, key, path, groups: Vec::new() });
     }
-    let groups = groups(&source, &threads, &intervals)?;
-    Ok(Why { source, intervals, are_requests: false, groups })
+    let paths: Vec<_> = intervals.iter().map(|it| &it.path).collect();
+    let sums = if each { Sums::OfEach } else { Sums::OfAll };
+    let mut lists = groups(&source, &threads, &paths, sums)?;
+    let mut all = Vec::new();
+    match each {
+        true => intervals.iter_mut().zip(lists).for_each(|(it, groups)| it.groups = groups),
+        false => all = lists.pop().unwrap_or_default(),
+    }
+    Ok(Why { source, intervals, are_requests: false, groups: all })
 }
 
 impl Why {

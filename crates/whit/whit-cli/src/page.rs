@@ -1,6 +1,7 @@
 //! Writing the page, for the subcommands that do.
 
 use crate::heading;
+use crate::message;
 use crate::output;
 use crate::sources::{Place, Sources};
 use anyhow::{Context, Result, bail};
@@ -9,16 +10,19 @@ use std::io::{BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use whit_page::{
-    Comparison, Content, HotCode, HtmlOptions, MAX_SPANS, Ranges, write_content, write_served,
+    Comparison, Content, HotCode, HtmlOptions, MAX_PATHS, MAX_SPANS, Ranges, RequestTables,
+    write_content, write_served,
 };
 use whit_perfdata::existing::{Existing, existing};
 use whit_perfdata::reader::Recording;
+use whit_perfdata::request::request_of;
 use whit_profile::model::Profile;
 use whit_profile::switches::{self, SamplesAndSwitches, SwitchOptions, Switches};
 use whit_profile::{CodeFinder, LoadError, Question, Reading, Samples, SinglesWanted, WithCode};
 use whit_types::OutsideText;
 use whit_view::diff::Diff;
 use whit_view::hists::Filters;
+use whit_why::{AllRequests, SlowestOfEach, WhyError};
 
 /// A page is readable like any new file, as far as the user's mask allows.
 const PAGE_MODE: u32 = 0o666;
@@ -47,6 +51,8 @@ pub struct Loaded {
     pub switches: Option<Switches>,
     /// Where the page gets code.
     pub code: Option<CodeFinder>,
+    /// The requests of the whole recording, where it has any.
+    pub requests: Option<RequestTables>,
 }
 
 /// Says where a page is, in a form that a browser takes from another folder as well.
@@ -113,17 +119,41 @@ impl Question for PageParts {
 
     fn read(self, reading: Reading<'_>) -> Result<Loaded, LoadError> {
         let PageParts { samples, switches } = self;
+        let requests = requests(reading)?;
         if switches && switches::may_show(reading.recording()) {
             let switches =
                 SwitchOptions { max_worst: 0, max_spans: MAX_SPANS, ..SwitchOptions::default() };
             let question = WithCode(SamplesAndSwitches { samples, switches });
             let (profile, switches, code) = reading.answer(question)?;
             let switches = Some(switches).filter(|switches| switches.sources.has_switches());
-            return Ok(Loaded { profile, switches, code: Some(code) });
+            return Ok(Loaded { profile, switches, code: Some(code), requests });
         }
         let (profile, code) = reading.answer(WithCode(samples))?;
-        Ok(Loaded { profile, code: Some(code), switches: None })
+        Ok(Loaded { profile, code: Some(code), switches: None, requests })
     }
+}
+
+/// The requests of a recording, which is read as a whole, with the paths of the slowest ones.
+pub(crate) fn requests(reading: Reading<'_>) -> Result<Option<RequestTables>, LoadError> {
+    let has_requests =
+        reading.recording().events.iter().any(|event| request_of(&event.name).is_some());
+    if !has_requests || reading.is_part() {
+        return Ok(None);
+    }
+    let requests = match reading.answer(AllRequests::default()) {
+        Ok(requests) => requests,
+        Err(WhyError::Load(error)) => return Err(error),
+        Err(error) => {
+            message::warning(format_args!("the page has no requests: {error}"));
+            return Ok(None);
+        }
+    };
+    let paths = match reading.answer(SlowestOfEach(MAX_PATHS)) {
+        Ok(paths) => Ok(paths),
+        Err(WhyError::Load(error)) => return Err(error),
+        Err(error) => Err(error.to_string()),
+    };
+    Ok(Some(RequestTables::new(&requests, &paths)))
 }
 
 /// Writes a recording as one page.
@@ -147,7 +177,12 @@ fn hot_code(loaded: &Loaded) -> Option<HotCode> {
 }
 
 fn content<'a>(loaded: &'a Loaded, code: Option<&'a HotCode>) -> Content<'a> {
-    Content { switches: loaded.switches.as_ref(), code, ..Content::default() }
+    Content {
+        switches: loaded.switches.as_ref(),
+        code,
+        requests: loaded.requests.as_ref(),
+        ..Content::default()
+    }
 }
 
 /// Writes a comparison of two sides as one page.

@@ -132,7 +132,9 @@ pub(crate) fn run(args: &SwitchesArgs) -> Result<u8> {
     if let Some(path) = &args.html {
         let page = HtmlOptions { begins_with_switches: true, ..HtmlOptions::default() };
         let code = args.page.wants_code().then_some(code);
-        let loaded = Loaded { profile, switches: Some(switches), code };
+        let read_options = args.load.options(&recording)?;
+        let requests = page::requests(Reading::open(&recording, &read_options))?;
+        let loaded = Loaded { profile, switches: Some(switches), code, requests };
         page::write(&loaded, &page, path)?;
         (profile, switches) = (loaded.profile, loaded.switches.unwrap_or_default());
         if !args.json && !args.wants_text() {

@@ -110,7 +110,8 @@ pub(crate) fn run(args: &WhyArgs) -> Result<u8> {
     let recording = args.input.open()?;
     let options = args.symbols.options(&recording)?;
     let requests = args.requests()?;
-    let interval = Interval { requests, tid: args.tid.map(Tid), time: args.time.clone() };
+    let interval =
+        Interval { requests, tid: args.tid.map(Tid), time: args.time.clone(), each: false };
     let why = answer(Reading::open(&recording, &options), interval, args.quiet);
     let why = why.map_err(|error| match error {
         WhyError::SeveralTimes

@@ -2,8 +2,8 @@
 //! `cargo run -p whit-page --example sample_page -- KIND FILE`.
 //!
 //! Kinds: `server` (a key-value server beside a JIT-compiled process), `hostile` (names that try
-//! to break out of the page), `waits` (with context switches), `hostile-waits`, `compare` (two recordings), and
-//! `compare-shop` (the samples of one of their commands).
+//! to break out of the page), `waits` (with context switches), `hostile-waits`.
+//! Recordings make `requests`, `compare` (two of them), and `compare-shop` (the samples of one of their commands).
 //! By size: `large` (more call tree nodes than a page embeds), `bench` (10^6 samples of 64 CPUs), `samples` (10^7
 //! samples), `threads` (5,000 threads that wait), `nameless` (no symbols), `one` (a single sample) and `empty`.
 
@@ -12,6 +12,7 @@ mod builder;
 mod code;
 mod compare;
 mod extreme;
+mod requests;
 mod server;
 mod small;
 mod waits;
@@ -65,8 +66,17 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("{path}: {summary:?}");
         return Ok(out.flush()?);
     }
-    let (profile, switches) =
-        profile(kind).ok_or_else(|| format!("no sample page of kind '{kind}'"))?;
+    let (profile, switches, requests) = match kind.as_str() {
+        "requests" => {
+            let (profile, switches, requests) = requests::recorded()?;
+            (profile, Some(switches), Some(requests))
+        }
+        _ => {
+            let (profile, switches) =
+                profile(kind).ok_or_else(|| format!("no sample page of kind '{kind}'"))?;
+            (profile, switches, (kind == "hostile-waits").then(requests::hostile))
+        }
+    };
     let mut out = BufWriter::new(File::create(path)?);
     let summary = {
         let options = HtmlOptions { begins_with_switches: true, ..HtmlOptions::default() };
@@ -77,8 +87,12 @@ fn main() -> Result<(), Box<dyn Error>> {
             _ => None,
         };
         let code = name.map(|name| code::of(&profile, &name));
-        let content =
-            Content { switches: switches.as_ref(), code: code.as_ref(), ..Content::default() };
+        let content = Content {
+            switches: switches.as_ref(),
+            code: code.as_ref(),
+            requests: requests.as_ref(),
+            ..Content::default()
+        };
         write_content(&profile, &content, &options, &mut out)?
     };
     out.flush()?;

@@ -11,18 +11,24 @@ pub use text::{TextOptions, write_text};
 use whit_why::Activity;
 use whit_why::{Parts, Requests};
 
-/// Parts of a call with one column each; waits are in one.
+/// Parts of a call with one column each; waits are in one. They add up to its duration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-struct Columns {
-    on_cpu_ns: u64,
-    run_queue_ns: u64,
-    throttled_ns: u64,
-    waiting_ns: u64,
-    unknown_ns: u64,
+pub struct Columns {
+    /// The thread runs.
+    pub on_cpu_ns: u64,
+    /// It could run, and has no CPU.
+    pub run_queue_ns: u64,
+    /// The quota of its cgroup is used up.
+    pub throttled_ns: u64,
+    /// It waits for something else.
+    pub waiting_ns: u64,
+    /// Switches were not recorded, or were lost.
+    pub unknown_ns: u64,
 }
 
 impl Columns {
-    fn of(parts: &Parts) -> Columns {
+    /// Those of a call.
+    pub fn of(parts: &Parts) -> Columns {
         let sum = |test: fn(Activity) -> bool| parts.sum_ns(test);
         Columns {
             on_cpu_ns: sum(|it| it == Activity::Running),
@@ -35,7 +41,7 @@ impl Columns {
 }
 
 /// Sentences about calls that are in no number.
-fn remarks(requests: &Requests, index: usize) -> Vec<String> {
+pub fn remarks(requests: &Requests, index: usize) -> Vec<String> {
     use crate::units::counted;
     let of_name = &requests.names[index];
     let mut remarks = Vec::new();

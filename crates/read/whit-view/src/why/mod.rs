@@ -10,12 +10,12 @@ pub use folded::write_stacks;
 pub use json::{VERSION, write_json};
 pub(crate) use json::{class, reason};
 pub use text::{DEFAULT_LIMIT, TextOptions, write_text};
-pub(crate) use text::{explained, what};
+pub use text::{explained, what};
 
 use std::sync::Arc;
 use whit_profile::tables::WaitKind;
 use whit_types::{OutsideText, Pid};
-use whit_why::{Activity, Place, Unknown};
+use whit_why::{Activity, HandOver, Place, Places, Unknown, Why};
 
 /// The word for an activity in JSON.
 pub(crate) fn activity_name(activity: Activity) -> &'static str {
@@ -51,8 +51,21 @@ fn place_text(place: &Place) -> String {
     part("in", &place.function) + &part("for", &place.object)
 }
 
+/// The class of a wait; else the word for the activity.
+pub fn activity_word(activity: Activity) -> &'static str {
+    class(activity).unwrap_or_else(|| activity_name(activity))
+}
+
+/// A wait that other threads explain, in words.
+pub fn hand_over_text(why: &Why, places: &mut Places, wait: &HandOver) -> String {
+    let thread = why.thread_name(wait.thread);
+    let thread = thread_text(thread.name.as_ref(), thread.tid.0);
+    let place = place_text(&places.of(&why.source, wait.site));
+    format!("while {thread} waits: {}{place}", wait.class.name())
+}
+
 /// The activity of a piece, group or stack in words.
-pub(crate) fn activity_text(activity: Activity, place: &Place) -> String {
+pub fn activity_text(activity: Activity, place: &Place) -> String {
     let place = place_text(place);
     match activity {
         Activity::Running => "on CPU".to_owned(),
@@ -79,7 +92,7 @@ fn threads_name(pid: Pid, name: Option<&Arc<str>>) -> String {
 }
 
 /// Name and number of a process or thread.
-pub(crate) fn thread_text(name: Option<&Arc<str>>, number: i32) -> String {
+pub fn thread_text(name: Option<&Arc<str>>, number: i32) -> String {
     match name {
         Some(name) => format!("{} ({number})", OutsideText::from(&**name)),
         None => format!("({number})"),

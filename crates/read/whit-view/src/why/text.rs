@@ -126,15 +126,15 @@ fn tids(why: &Why, threads: impl Iterator<Item = u32>) -> Vec<i32> {
 }
 
 /// Threads of a group, and their activity.
-pub(crate) fn what(why: &Why, group: &Group) -> String {
+pub fn what(why: &Why, group: &Group) -> String {
     let numbers = tids(why, group.threads.iter().copied());
     let threads = threads_text(&group.key.threads, &numbers);
     let activity = activity_text(group.key.activity, &group.key.place);
     format!("{threads} {activity}{}", functions(group))
 }
 
-/// The wait that a group explains.
-pub(crate) fn explained(why: &Why, group: &Group) -> Option<String> {
+/// The wait that a group explains, in words.
+pub fn explained(why: &Why, group: &Group) -> Option<String> {
     let explains = group.key.explains.as_ref()?;
     let numbers = tids(why, group.explained.iter().copied());
     let waits = if numbers.len() == 1 { "waits" } else { "wait" };

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::support::tools::{command, perf, record, text, whit, workload};
+use crate::support::tools::{command, page_data, perf, record, text, whit, workload};
 use crate::support::{Skip, check, probe};
 
 /// About a second of the deep programs.
@@ -322,14 +322,6 @@ fn code_of_the_kernel_is_shown_or_refused_with_the_way_out() {
         }
         Ok(())
     });
-}
-
-/// The JSON that a page embeds.
-fn page_data(path: &Path) -> Value {
-    let page = std::fs::read_to_string(path).expect("the page");
-    let start = "<script type=\"application/json\" id=\"profile\">";
-    let data = page.split_once(start).expect("a block of data").1;
-    serde_json::from_str(data.split_once("</script").expect("its end").0).expect("JSON")
 }
 
 #[test]

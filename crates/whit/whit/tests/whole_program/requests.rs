@@ -10,7 +10,7 @@ use whit_testing::run::{output, stderr};
 use whit_testing::wait::is_soon;
 
 use crate::postgres::Postgres;
-use crate::support::tools::{number, record, text, whit, workload};
+use crate::support::tools::{number, page_data, record, text, whit, workload};
 use crate::support::{Skip, check, probe};
 
 const REQUESTS: u64 = 400;
@@ -105,13 +105,18 @@ fn calls_are_those_that_the_server_logs() {
             let sleeps = |number: u64| number % 50 == 49;
             let calls_another = !is_nested && key % 8 == 7;
             let has_slept = sleeps(*key) || (calls_another && sleeps(key + NESTED));
-            assert_eq!(waits(call, "sleep") >= SLEEP_NS, has_slept, "{call}");
+            let sleeps_long =
+                call["parts"].as_array().expect("parts").iter().any(|part| {
+                    part["object"] == "20ms" && number(part, "duration_ns") >= SLEEP_NS
+                });
+            assert_eq!(sleeps_long, has_slept, "{call}");
         }
         let locks: u64 = calls.values().map(|call| waits(call, "lock")).sum();
         assert!(locks > HOLD_NS, "{locks}");
         pairs_of_probes_are_around_calls(&data, &calls);
         waits_within_calls_have_their_callers(&data);
         outer_calls_have_quantiles(&data, &calls);
+        pages_have_the_requests(&data, &calls);
         // The last one has no other behind it, which would show that it was left.
         let of_left = &all["requests"][1];
         assert_eq!(number(of_left, "left") + number(of_left, "open"), left, "{of_left}");
@@ -142,13 +147,7 @@ fn outer_calls_have_quantiles(data: &Path, calls: &BTreeMap<u64, &Value>) {
         ("max", at(400)),
     ];
     assert_eq!(found, wanted);
-    // The slowest hundredth, four calls, sleeps.
-    let slowest = &of_name["tail"]["parts"][0];
-    assert_eq!(
-        (slowest["class"].as_str(), slowest["object"].as_str()),
-        (Some("sleep"), Some("20ms"))
-    );
-    assert!(number(slowest, "slow_ns") >= 4 * SLEEP_NS, "{slowest}");
+    tail_adds_the_slowest_up(of_name, calls);
     let longer = requests(data, &["--longer-than", "20ms", "--request", "call"]);
     let slow = durations.iter().filter(|ns| **ns >= SLEEP_NS).count() as u64;
     assert_eq!(number(&longer["requests"][0], "count"), slow);
@@ -174,6 +173,52 @@ fn outer_calls_have_quantiles(data: &Path, calls: &BTreeMap<u64, &Value>) {
         output(whit().args(["why", "--request", "call:2", "--slowest", "3", "-i"]).arg(data));
     assert_eq!(both.status.code(), Some(2), "{both:?}");
     assert!(stderr(&both).contains("leave :2 out"), "{both:?}");
+}
+
+/// The parts of the slowest hundredth, four calls, and of the middle half are the sums of those of the calls.
+fn tail_adds_the_slowest_up(of_name: &Value, calls: &BTreeMap<u64, &Value>) {
+    let kind = |part: &Value| (part["activity"].to_string(), part["class"].to_string());
+    let sums = |parts: &mut dyn Iterator<Item = (&Value, u64)>| {
+        let mut sums: BTreeMap<_, u64> = BTreeMap::new();
+        parts.for_each(|(part, ns)| *sums.entry(kind(part)).or_default() += ns);
+        sums.retain(|_, ns| *ns > 0);
+        sums
+    };
+    let mut outer: Vec<&Value> =
+        calls.iter().filter(|(key, _)| **key < NESTED).map(|(_, call)| *call).collect();
+    outer.sort_by_key(|call| (number(call, "duration_ns"), number(call, "from_ns")));
+    let tail = &of_name["tail"];
+    assert_eq!((number(tail, "slow_calls"), number(tail, "middle_calls")), (4, 200));
+    for (member, of_group) in [("slow_ns", &outer[396..]), ("middle_ns", &outer[100..300])] {
+        let parts = tail["parts"].as_array().expect("parts").iter();
+        let found = sums(&mut parts.map(|part| (part, number(part, member))));
+        let parts = of_group.iter().flat_map(|call| call["parts"].as_array().expect("parts"));
+        let wanted = sums(&mut parts.map(|part| (part, number(part, "duration_ns"))));
+        assert_eq!(found, wanted, "{member}");
+    }
+    let sleeps = tail["parts"].as_array().expect("parts").iter().find(|it| it["object"] == "20ms");
+    let slow_sleeps = outer[396..].iter().filter(|call| waits(call, "sleep") >= SLEEP_NS).count();
+    let slept_ns = sleeps.map_or(0, |part| number(part, "slow_ns"));
+    assert!(slept_ns >= slow_sleeps as u64 * SLEEP_NS, "{sleeps:?} of {slow_sleeps}");
+}
+
+/// Both pages have the calls, and a page of a part of the recording has none.
+fn pages_have_the_requests(data: &Path, calls: &BTreeMap<u64, &Value>) {
+    let page = data.with_extension("html");
+    for subcommand in ["report", "switches"] {
+        text(whit().args([subcommand, "-i"]).arg(data).arg("--html").arg(&page));
+        let of_name = &page_data(&page)["requests"]["names"][0];
+        assert_eq!((of_name["name"].as_str(), number(of_name, "count")), (Some("call"), REQUESTS));
+        let listed = of_name["calls"].as_array().expect("calls");
+        for call in listed {
+            let key: u64 = call["key"].as_str().and_then(|key| key.parse().ok()).expect("a key");
+            assert_eq!(number(call, "durationNs"), number(calls[&key], "duration_ns"), "{call}");
+        }
+        let paths = listed.iter().filter(|call| !call["path"].is_null());
+        assert_eq!((listed.len(), paths.count()), (200, 20));
+    }
+    text(whit().args(["report", "--time", "0%-50%", "-i"]).arg(data).arg("--html").arg(&page));
+    assert_eq!(page_data(&page)["requests"], Value::Null);
 }
 
 /// The probes are around the calls of the thread.
@@ -208,9 +253,16 @@ fn waits_within_calls_have_their_callers(data: &Path) {
     assert!(waits > 0, "{switches}");
 }
 
-/// The query that holds a row while it sleeps: one message, so that its session never waits for its client meanwhile.
-const HOLDER: &str =
-    "BEGIN; UPDATE pgbench_branches SET bbalance = 7 WHERE bid = 1; SELECT pg_sleep(2); COMMIT";
+/// The query that holds a row until another session has waited for it for a second. It is one message, so that its
+/// session never waits for its client meanwhile.
+const HOLDER: &str = "DO 'BEGIN \
+    UPDATE pgbench_branches SET bbalance = 7 WHERE bid = 1; \
+    LOOP \
+        PERFORM pg_sleep(0.2); \
+        PERFORM pg_stat_clear_snapshot(); \
+        EXIT WHEN EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = ''Lock''); \
+    END LOOP; \
+    PERFORM pg_sleep(1); END'";
 
 /// A session that holds a row, and another one that wants it as soon as the first one sleeps.
 const LOCK: &str = "\
@@ -243,7 +295,9 @@ fn the_query_of_a_lock_holder_is_named() {
         let calls = json["requests"][0]["slowest"].as_array().expect("calls");
         let is_waiter =
             |call: &Value| call["key"] == "UPDATE pgbench_branches SET bbalance = 8 WHERE bid = 1";
-        let rank = calls.iter().position(is_waiter).expect("the query that waits") + 1;
+        let rank = calls.iter().position(is_waiter);
+        let rank =
+            rank.unwrap_or_else(|| panic!("no query that waits in {}", json["requests"])) + 1;
         let waiter = &calls[rank - 1];
         let lock: u64 = waits(waiter, "lock");
         assert!(2 * lock > number(waiter, "duration_ns"), "{waiter}");

@@ -11,7 +11,7 @@ pub(crate) use whit_testing::{Skip, check, probe};
 
 /// The programs that the tests run.
 pub(crate) mod tools {
-    pub(crate) use super::{number, record, sibling, whit, whole_files};
+    pub(crate) use super::{number, page_data, record, sibling, whit, whole_files};
     pub(crate) use whit_testing::probe::tracefs;
     pub(crate) use whit_testing::run::{command, perf, repository, succeed, text};
     pub(crate) use whit_testing::workload;
@@ -51,4 +51,12 @@ pub(crate) fn whole_files(folder: &Path) -> Vec<PathBuf> {
 /// Records; gives the standard output of the command.
 pub(crate) fn record(recorder: &mut Command) -> Result<Vec<u8>, Skip> {
     whit_testing::run::record(recorder).map(|output| output.stdout)
+}
+
+/// The JSON that a page embeds.
+pub(crate) fn page_data(path: &Path) -> Value {
+    let page = fs::read_to_string(path).expect("the page");
+    let start = "<script type=\"application/json\" id=\"profile\">";
+    let data = page.split_once(start).expect("a block of data").1;
+    serde_json::from_str(data.split_once("</script").expect("its end").0).expect("JSON")
 }
