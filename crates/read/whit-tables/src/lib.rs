@@ -46,6 +46,7 @@ mod interval_tables;
 mod numbered;
 mod page;
 mod recording_tables;
+mod request_table;
 mod sample_table;
 mod store;
 mod stream;

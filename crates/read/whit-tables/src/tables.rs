@@ -2,13 +2,13 @@
 
 use crate::sum_table::SAMPLE_SUM;
 use crate::table::AnyTable;
-use crate::{dimension_tables, interval_tables, recording_tables, sample_table};
+use crate::{dimension_tables, interval_tables, recording_tables, request_table, sample_table};
 
 /// Version of the tables. It grows with each change of their columns.
 pub const SCHEMA: u32 = 3;
 
 /// The tables, in the order of the documents.
-pub static TABLES: [&dyn AnyTable; 15] = [
+pub static TABLES: [&dyn AnyTable; 16] = [
     &recording_tables::RECORDING,
     &dimension_tables::PROCESS,
     &dimension_tables::THREAD,
@@ -21,6 +21,7 @@ pub static TABLES: [&dyn AnyTable; 15] = [
     &interval_tables::SCHED,
     &interval_tables::THREAD_STATE,
     &interval_tables::WAIT,
+    &request_table::REQUEST,
     &recording_tables::LOSS,
     &recording_tables::LEDGER,
     &recording_tables::UNWIND_END,

@@ -35,7 +35,7 @@ pub(super) fn calls(
     Ok(all.into_iter().filter(|(name, ..)| is_wanted(name)).collect())
 }
 
-fn all_calls(source: &TableSource) -> Result<Vec<CallsOfName>, LoadError> {
+pub(super) fn all_calls(source: &TableSource) -> Result<Vec<CallsOfName>, LoadError> {
     let names = source.request_names();
     let arch = source.arch().or(Arch::native()).unwrap_or(Arch::X86_64);
     let mut pairings: Vec<Pairing> = names.iter().map(|_| Pairing::new(arch)).collect();

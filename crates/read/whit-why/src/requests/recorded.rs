@@ -1,11 +1,11 @@
 //! The requests of a recording one by one, without the parts of their time.
 
-use super::calls::calls;
+use super::calls::all_calls;
 use super::pair::Call;
 use crate::error::WhyError;
 use crate::losses::Losses;
 use std::sync::Arc;
-use whit_profile::tables::Tables;
+use whit_profile::tables::{TableSource, Tables};
 use whit_profile::{Question, Reading};
 use whit_types::{Pid, Tid};
 
@@ -22,9 +22,11 @@ pub struct RecordedCall {
     pub thread: (Pid, Tid),
     /// Its times and its key.
     pub call: Call,
+    /// No loss touches it.
+    pub is_certain: bool,
 }
 
-/// All calls that have a duration, and that no loss touches.
+/// All calls that have a duration.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RecordedCalls {
     /// In the order in which they were recorded.
@@ -39,14 +41,24 @@ impl Question for EachCall {
 
     fn read(self, reading: Reading<'_>) -> Result<RecordedCalls, WhyError> {
         let source = reading.answer(Tables)?;
-        let losses = Losses::of(&source);
+        RecordedCalls::of(&source)
+    }
+}
+
+impl RecordedCalls {
+    /// Those of a recording; none where it has no requests.
+    ///
+    /// # Errors
+    /// The recording changed while it was read.
+    pub fn of(source: &TableSource) -> Result<RecordedCalls, WhyError> {
+        let losses = Losses::of(source);
         let mut recorded = RecordedCalls::default();
-        for (number, (name, calls, _)) in (0..).zip(calls(&source, None)?) {
+        for (number, (name, calls, _)) in (0..).zip(all_calls(source)?) {
             recorded.names.push(name);
-            let certain = calls.into_iter().filter(|call| !losses.touch(call.from, call.to));
-            recorded.calls.extend(certain.filter_map(|call| {
-                let thread = source.thread(call.thread)?;
-                Some(RecordedCall { name: number, thread: (thread.pid, thread.tid), call })
+            recorded.calls.extend(calls.into_iter().filter_map(|call| {
+                let row = source.thread(call.thread)?;
+                let is_certain = !losses.touch(call.from, call.to);
+                Some(RecordedCall { name: number, thread: (row.pid, row.tid), call, is_certain })
             }));
         }
         Ok(recorded)

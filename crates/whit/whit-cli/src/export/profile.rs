@@ -77,6 +77,7 @@ fn requests(
     }
     let RecordedCalls { names, mut calls } =
         answer(Reading::open(recording, options), EachCall, false)?;
+    calls.retain(|call| call.is_certain);
     if calls.len() > MAX_REQUESTS {
         calls.sort_by_key(|it| Reverse(it.call.duration_ns()));
         calls.truncate(MAX_REQUESTS);
@@ -85,7 +86,7 @@ fn requests(
     let threads = profile.threads.iter().zip(0..);
     let numbers: HashMap<_, _> =
         threads.map(|(thread, number)| ((thread.pid, thread.tid), ThreadId(number))).collect();
-    let requests = calls.into_iter().filter_map(|RecordedCall { name, thread, call }| {
+    let requests = calls.into_iter().filter_map(|RecordedCall { name, thread, call, .. }| {
         let key = call.key.map(|key| key.to_string());
         Some(Request { thread: *numbers.get(&thread)?, from: call.from, to: call.to, name, key })
     });

@@ -117,6 +117,7 @@ fn calls_are_those_that_the_server_logs() {
         waits_within_calls_have_their_callers(&data);
         outer_calls_have_quantiles(&data, &calls);
         pages_have_the_requests(&data, &calls);
+        queries_have_the_requests(&data, &calls);
         // The last one has no other behind it, which would show that it was left.
         let of_left = &all["requests"][1];
         assert_eq!(number(of_left, "left") + number(of_left, "open"), left, "{of_left}");
@@ -173,6 +174,22 @@ fn outer_calls_have_quantiles(data: &Path, calls: &BTreeMap<u64, &Value>) {
         output(whit().args(["why", "--request", "call:2", "--slowest", "3", "-i"]).arg(data));
     assert_eq!(both.status.code(), Some(2), "{both:?}");
     assert!(stderr(&both).contains("leave :2 out"), "{both:?}");
+}
+
+/// SQL has each call with its key.
+fn queries_have_the_requests(data: &Path, calls: &BTreeMap<u64, &Value>) {
+    const CALLS: &str = "SELECT CAST(key AS INTEGER) AS key, ts, dur, depth, tid, certain \
+                         FROM request JOIN thread USING (utid) WHERE request.name = 'call' ORDER BY ts";
+    let rows = text(whit().args(["query", "--json", "-c", CALLS, "-i"]).arg(data));
+    let rows: Vec<Value> = serde_json::from_str(&rows).expect("rows");
+    assert_eq!(rows.len(), calls.len());
+    assert!(rows.is_sorted_by_key(|row| number(row, "ts")));
+    for row in &rows {
+        let call = calls[&number(row, "key")];
+        let columns = ["ts", "dur", "depth", "tid"].map(|column| number(row, column));
+        let members = ["from_ns", "duration_ns", "depth", "tid"].map(|name| number(call, name));
+        assert_eq!((columns, number(row, "certain")), (members, 1), "{row}");
+    }
 }
 
 /// The parts of the slowest hundredth, four calls, and of the middle half are the sums of those of the calls.

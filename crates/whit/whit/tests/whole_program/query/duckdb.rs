@@ -10,7 +10,7 @@ use crate::exports::recordings::{Example, recorded};
 use crate::support::tools::{repository, text};
 use crate::support::{Skip, check};
 
-const TABLES: [&str; 15] = [
+const TABLES: [&str; 16] = [
     "recording",
     "process",
     "thread",
@@ -23,6 +23,7 @@ const TABLES: [&str; 15] = [
     "sched",
     "thread_state",
     "wait",
+    "request",
     "loss",
     "ledger",
     "unwind_end",
