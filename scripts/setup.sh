@@ -92,6 +92,27 @@ perf_tool() {
     fi
 }
 
+# perf of a newer Debian with the libraries that it is built for, used from here alone.
+newest_perf() {
+    local place=$PWD/target/setup/newest-perf
+    [ -x "$place/perf" ] && return
+    optional 'have mmdebstrap' 'there is no newer perf to compare with' mmdebstrap
+    have mmdebstrap || return 0
+    say "setup: perf of a newer Debian"
+    rm -rf "$place"
+    mkdir -p "$place"
+    # Backports are at the same place as the release.
+    if ! quietly "$LOG" mmdebstrap --variant=extract --include=linux-perf/trixie-backports --setup-hook='
+            sed -n "s/ trixie / trixie-backports /p" "$1/etc/apt/sources.list" >"$1/etc/apt/sources.list.d/backports.list"
+        ' trixie "$place/root"; then
+        warn "cannot fetch a newer perf: comparisons with it are skipped"
+        return 0
+    fi
+    printf '#!/bin/sh\nexec %q --library-path %q %q "$@"\n' "$place/root/usr/lib64/ld-linux-x86-64.so.2" \
+        "$place/root/usr/lib/x86_64-linux-gnu" "$place/root/usr/bin/perf" >"$place/perf"
+    chmod +x "$place/perf"
+}
+
 # Packages of the tools that read exports: quick to install, and used from here alone.
 consumers() {
     local place=target/setup/consumers
@@ -247,6 +268,8 @@ case $GOAL in
         rust_component fmt rustfmt
         rust_component clippy clippy
         perf_tool
+        newest_perf
+        optional 'have bpftrace' 'no recording is made beside bpftrace' bpftrace
         optional '[ -d /usr/lib/debug/.build-id ]' \
             'the C library has few symbols, and what needs them is skipped' libc6-dbg
         optional 'have debuginfod && have debuginfod-find && have eu-readelf' \

@@ -62,6 +62,7 @@ condition() {
             fi
             ;;
         no-perf) ! perf --version >/dev/null 2>&1 ;;
+        no-newest-perf) ! "${NEWEST_PERF:-target/setup/newest-perf/perf}" --version >/dev/null 2>&1 ;;
         no-postgresql) ! ls /usr/lib/postgresql/*/bin/pgbench >/dev/null 2>&1 ;;
         no-zsh-or-fish) ! have zsh || ! have fish ;;
         no-groff) ! have groff ;;
@@ -98,6 +99,11 @@ condition() {
                 [ "$(cat /proc/sys/kernel/io_uring_disabled 2>/dev/null || echo 0)" != 0 ]
             ;;
         no-sysrq) [ ! -w /proc/sysrq-trigger ] ;;
+        no-user-namespaces)
+            [ "$(cat /proc/sys/user/max_user_namespaces 2>/dev/null || echo 0)" = 0 ] ||
+                ! setpriv --reuid=54322 --clear-groups unshare --user --map-root-user --mount true 2>/dev/null
+            ;;
+        no-fanotify) [ "$(id -u)" != 0 ] || ! grep -q '__x64_sys_fanotify_init$\|__arm64_sys_fanotify_init$' /proc/kallsyms ;;
         no-second-cpu) [ "$(nproc --all)" -lt 2 ] ;;
         no-hotplug) [ ! -w /sys/devices/system/cpu/cpu1/online ] ;;
         no-test-machine) [ -z "${WHIT_TEST_MACHINE:-}" ] ;;

@@ -3,7 +3,8 @@
    silent DIRECTORY WHAT
 
    Serves a copy of this program as DIRECTORY/burn, and runs it. Says "ready PID" when that burns CPU time. A line on
-   standard input ends the answers to "all" requests, to "reads" or to "closes". Requests are taken all the same: a process
+   standard input ends the answers to "all" requests, to "reads" or to "closes". With "pages",
+   reads of DIRECTORY/page have no answer: programs can map it. Requests are taken all the same: a process
    that made one waits and cannot even be killed. The end of standard input, or two minutes, end everything: with the
    last descriptor of /dev/fuse, all requests fail. */
 #define _GNU_SOURCE
@@ -24,7 +25,10 @@
 #include <unistd.h>
 
 #define NAME "burn"
+#define PAGE_NAME "page"
 #define FILE_NODE 2
+#define PAGE_NODE 3
+#define PAGE_BYTES 4096
 #define SECONDS_MAX 120
 #define BUFFER_BYTES (1 << 20)
 
@@ -42,6 +46,11 @@ __attribute__((noinline)) void burn_outer(void) {
   sink++;
 }
 
+static void die(const char *what) {
+  perror(what);
+  exit(1);
+}
+
 __attribute__((noreturn)) static int burn(void) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   for (int round = 0;; round++) {
@@ -51,11 +60,6 @@ __attribute__((noreturn)) static int burn(void) {
       fflush(stdout);
     }
   }
-}
-
-static void die(const char *what) {
-  perror(what);
-  exit(1);
 }
 
 static void load(void) {
@@ -78,10 +82,10 @@ static void end(int signal) {
 
 static struct fuse_attr attributes(uint64_t node) {
   struct fuse_attr attr = {.ino = node, .nlink = 1, .mode = S_IFDIR | 0755, .blksize = 4096};
-  if (node == FILE_NODE) {
+  if (node != FUSE_ROOT_ID) {
     attr.mode = S_IFREG | 0755;
-    attr.size = content_bytes;
-    attr.blocks = (content_bytes + 511) / 512;
+    attr.size = node == FILE_NODE ? content_bytes : PAGE_BYTES;
+    attr.blocks = (attr.size + 511) / 512;
   }
   return attr;
 }
@@ -95,10 +99,11 @@ static void answer(int fuse, const struct fuse_in_header *in, int error, const v
   (void)!write(fuse, out, header.len);
 }
 
-static int is_silenced(const char *what, uint32_t opcode) {
+static int is_silenced(const char *what, const struct fuse_in_header *in) {
   if (!strcmp(what, "all")) return 1;
-  if (!strcmp(what, "reads")) return opcode == FUSE_READ;
-  return opcode == FUSE_FLUSH;
+  if (!strcmp(what, "reads")) return in->opcode == FUSE_READ;
+  if (!strcmp(what, "pages")) return in->opcode == FUSE_READ && in->nodeid == PAGE_NODE;
+  return in->opcode == FUSE_FLUSH;
 }
 
 static void serve(int fuse, const struct fuse_in_header *in, int is_silent) {
@@ -113,8 +118,9 @@ static void serve(int fuse, const struct fuse_in_header *in, int is_silent) {
       break;
     }
     case FUSE_LOOKUP: {
-      struct fuse_entry_out out = {.nodeid = FILE_NODE, .attr = attributes(FILE_NODE)};
-      int is_there = !strcmp(argument, NAME);
+      uint64_t node = !strcmp(argument, NAME) ? FILE_NODE : PAGE_NODE;
+      struct fuse_entry_out out = {.nodeid = node, .attr = attributes(node)};
+      int is_there = node == FILE_NODE || !strcmp(argument, PAGE_NAME);
       answer(fuse, in, is_there ? 0 : ENOENT, &out, is_there ? sizeof out : 0);
       break;
     }
@@ -190,7 +196,7 @@ int main(int argc, char **argv) {
       ssize_t bytes = read(fuse, in, sizeof in);
       if (bytes < (ssize_t)sizeof(struct fuse_in_header)) continue;
       const struct fuse_in_header *header = (void *)in;
-      if (!is_silent || !is_silenced(argv[2], header->opcode)) serve(fuse, header, is_silent);
+      if (!is_silent || !is_silenced(argv[2], header)) serve(fuse, header, is_silent);
     }
   }
   kill(child, SIGKILL);

@@ -16,13 +16,14 @@ mod file_facts;
 mod foreign_file;
 mod helper;
 mod process;
+mod process_file;
 mod walk;
 
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::ops::Range;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -40,12 +41,16 @@ pub use process::{
     living, open_as_seen_by, open_foreign, open_regular, open_regular_or_kernels, path_id,
     real_path,
 };
-use walk::{LOOK, READ};
+pub use process_file::ProcessFile;
+use walk::READ;
 
 /// Mark that the kernel puts behind the path of a file that has none any more.
 pub const DELETED: &[u8] = b" (deleted)";
 /// Directory of a process's links to the files that it maps, named by addresses.
 const LINKS: &str = "map_files/";
+/// Bytes of a list of mappings that are read at once.
+pub const MAPS_BYTES: usize = 64 << 10;
+
 /// Why a file was not opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OpenError {
@@ -243,10 +248,10 @@ impl WantedFile<'_> {
     }
 
     fn linked(&self, process: &Process, link: &str) -> Result<ForeignFile, Miss> {
-        let found = openat(&process.directory, link, LOOK, Mode::empty())?;
+        let found = helper::follow_of_process(&process.directory, process.pid, Path::new(link))?;
         let leads_to_it = || {
-            let target = readlinkat(&process.directory, link, []);
-            target.is_ok_and(|target| self.is_path(target.as_bytes()))
+            let target = std::fs::read_link(format!("/proc/self/fd/{}", found.as_raw_fd()));
+            target.is_ok_and(|target| self.is_path(target.as_os_str().as_bytes()))
         };
         if !matches!(self.identity, Identity::Mapping(_)) && !leads_to_it() {
             return Err(Miss::Another);
@@ -309,7 +314,8 @@ impl WantedFile<'_> {
     /// A mapping of the file that lies elsewhere than was said: linkers map over parts of it.
     fn anywhere(&self, process: &Process) -> Result<ForeignFile, Miss> {
         let maps = openat(&process.directory, "maps", READ, Mode::empty())?;
-        let mut lines = BufReader::new(File::from(maps)).split(b'\n').map_while(Result::ok);
+        let maps = BufReader::with_capacity(MAPS_BYTES, ProcessFile::of(maps, process.pid));
+        let mut lines = maps.split(b'\n').map_while(Result::ok);
         let range = lines.find_map(|line| {
             let line = MapsLine::parse(&line)?;
             let is_it = match self.identity {

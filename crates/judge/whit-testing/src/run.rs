@@ -100,6 +100,16 @@ pub fn perf() -> Result<Command, Skip> {
     Ok(command(probe::perf_program()))
 }
 
+/// A perf of a newer release than the installed one: the one that `NEWEST_PERF` names, or that `scripts/setup.sh` fetched.
+///
+/// # Errors
+///
+/// Where there is none that runs.
+pub fn newest_perf() -> Result<Command, Skip> {
+    probe::newest_perf()?;
+    Ok(command(probe::newest_perf_program()))
+}
+
 /// Runs a command to its end.
 ///
 /// # Panics

@@ -1,6 +1,6 @@
 //! Waiting for other processes, signalling them, keeping them busy.
 
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Longer than anything takes that a test waits for, on a busy machine.
@@ -109,6 +109,18 @@ impl Load {
     /// Where it cannot be started.
     pub fn start(command: &mut Command) -> Load {
         Load(command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("run a load"))
+    }
+
+    /// Starts it; gives its standard output, too.
+    ///
+    /// # Panics
+    ///
+    /// Where it cannot be started.
+    pub fn with_output(command: &mut Command) -> (Load, ChildStdout) {
+        let mut child =
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("run a load");
+        let output = child.stdout.take().expect("its output");
+        (Load(child), output)
     }
 
     /// Its process.

@@ -1,23 +1,42 @@
 //! Looks for the arenas of Python's trampolines in the memory of a process.
 
-use std::fs::File;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 
+use whit_sys::process_files::ProcessFile;
 use whit_unwind::Trampolines;
 
 /// Arenas begin at pages.
 const PAGE_BYTES: u64 = 4096;
 /// Places of one mapping that are looked at: 64 MiB of arenas, or 4 MiB of other memory.
 const LOOKS_MAX: usize = 1024;
+/// Memory that is read at once, since each reading is a request to another process.
+const BLOCK_BYTES: usize = 64 << 10;
 
 /// The arenas in a range of memory, by their first addresses. `memory` is `/proc/PID/mem`.
-pub(super) fn find(memory: &File, range: Range<u64>) -> Vec<(u64, Trampolines)> {
-    find_by(range, |at, bytes| memory.read_exact_at(bytes, at).is_ok())
+pub(super) fn find(memory: &ProcessFile, range: Range<u64>) -> Vec<(u64, Trampolines)> {
+    let end = range.end;
+    let mut block = vec![0; BLOCK_BYTES];
+    let mut known = 0..0;
+    find_by(range, |at, bytes| {
+        let after = at + bytes.len() as u64;
+        if !known.contains(&at) || after > known.end {
+            let most = end.saturating_sub(at).min(BLOCK_BYTES as u64) as usize;
+            let size = memory.read_at(&mut block[..most], at).unwrap_or(0);
+            known = at..at + size as u64;
+        }
+        let is_known = after <= known.end;
+        if is_known {
+            bytes.copy_from_slice(&block[(at - known.start) as usize..][..bytes.len()]);
+        }
+        is_known
+    })
 }
 
 /// The same, with a function that reads memory at an address.
-fn find_by(range: Range<u64>, read: impl Fn(u64, &mut [u8]) -> bool) -> Vec<(u64, Trampolines)> {
+fn find_by(
+    range: Range<u64>,
+    mut read: impl FnMut(u64, &mut [u8]) -> bool,
+) -> Vec<(u64, Trampolines)> {
     let mut found = Vec::new();
     let mut at = range.start;
     for _ in 0..LOOKS_MAX {
@@ -63,6 +82,28 @@ mod tests {
         assert_ne!(found[0].1, found[1].1);
         assert!(find_by(base..base + 0x3000, read).is_empty());
         assert!(find_by(u64::MAX - 5..u64::MAX, |_, _| true).is_empty());
+    }
+
+    #[test]
+    fn memory_is_read_in_blocks() {
+        let arena = Trampolines::ARENA_BYTES as usize;
+        let mut memory = vec![0u8; 0x3000 + 3 * arena];
+        for start in [0x3000, 0x3000 + 2 * arena] {
+            for at in (start..start + arena - ONE.len()).step_by(ONE.len()) {
+                memory[at..at + ONE.len()].copy_from_slice(&ONE);
+            }
+        }
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), &memory).unwrap();
+        let opened = ProcessFile::open(file.path(), 1).unwrap();
+        let starts = |end: u64| {
+            let found = find(&opened, 0..end);
+            found.into_iter().map(|(start, _)| start as usize).collect::<Vec<_>>()
+        };
+        assert_eq!(starts(memory.len() as u64), [0x3000, 0x3000 + 2 * arena]);
+        // Memory that is gone holds none.
+        assert_eq!(starts(1 << 40), [0x3000, 0x3000 + 2 * arena]);
+        assert!(starts(0x3000).is_empty());
     }
 
     #[test]

@@ -4,8 +4,6 @@
 //! at every record. Until it has announced a mapping, stacks through it are followed by frame
 //! pointers or cut, and counted.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -259,13 +257,9 @@ impl Follower {
 
     /// Reads the mappings of a process that runs already.
     fn existing(&mut self, pid: i32) {
-        let file = {
-            let _in_force = processes::see_others();
-            File::open(self.roots.living(Pid(pid), "maps"))
-        };
         let mut candidates = Vec::new();
         // A process may have any number of mappings: they are read one by one.
-        let lines = file.into_iter().flat_map(|file| BufReader::new(file).split(b'\n'));
+        let lines = processes::mappings(&self.roots, Pid(pid)).into_iter().flatten();
         let roots = self.roots.clone();
         for line in NamedLines::new(&roots, Pid(pid), lines.map_while(Result::ok)) {
             let Some(line) = MapsLine::parse(&line).filter(MapsLine::is_executable) else {
@@ -334,12 +328,8 @@ impl Follower {
         if !self.model.runs_python(pid) {
             return;
         }
-        let memory = {
-            let _in_force = processes::see_others();
-            File::open(self.roots.living(pid, "mem"))
-        };
         // A process that is gone has no more stacks.
-        let Ok(memory) = memory else { return };
+        let Ok(memory) = processes::open_living(&self.roots, pid, "mem") else { return };
         for (start, of) in arenas::find(&memory, range) {
             self.modules.learn_arenas(of, &self.stacks);
             self.model.trampolines(pid, start, of, time);

@@ -4,8 +4,7 @@
 //! They carry no time (zero), so that readers put them before everything else. A process that
 //! ends while it is being read is left out as far as it was not read; that is no error.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::Instant;
@@ -155,21 +154,17 @@ impl Synthesizer<'_> {
     /// `hand_over` takes them: a process may have any number of mappings.
     fn process(&self, out: &mut Vec<u8>, pid: Pid, hand_over: &mut HandOver<'_>) {
         // Mappings of a process that nobody has heard of are worth nothing.
-        let maps = {
+        if self.what.tasks || self.what.mappings {
             let _in_force = processes::see_others();
-            if self.what.tasks || self.what.mappings {
-                for tid in processes::threads(self.roots, pid) {
-                    self.thread(out, pid, tid);
-                }
+            for tid in processes::threads(self.roots, pid) {
+                self.thread(out, pid, tid);
             }
-            // The kernel checks the right to read them when they are opened.
-            File::open(self.roots.living(pid, "maps"))
-        };
+        }
         // Unreadable for kernel threads, processes that are gone, and those of others.
-        if let Ok(file) = maps
-            && self.what.mappings
+        if self.what.mappings
+            && let Ok(lines) = processes::mappings(self.roots, pid)
         {
-            self.mappings(out, pid, file, hand_over);
+            self.mappings(out, pid, lines, hand_over);
         }
     }
 
@@ -212,9 +207,18 @@ impl Synthesizer<'_> {
         self.encoder.comm(out, pid, tid, name, false, SampleId::default());
     }
 
-    fn mappings(&self, out: &mut Vec<u8>, pid: Pid, file: File, hand_over: &mut HandOver<'_>) {
+    fn mappings(
+        &self,
+        out: &mut Vec<u8>,
+        pid: Pid,
+        lines: impl Iterator<Item = io::Result<Vec<u8>>>,
+        hand_over: &mut HandOver<'_>,
+    ) {
         let mut begin = Instant::now();
-        let lines = BufReader::new(file).split(b'\n').map_while(Result::ok);
+        let mut is_silent = false;
+        let lines = lines.map_while(|line| {
+            line.map_err(|error| is_silent = error.kind() == io::ErrorKind::TimedOut).ok()
+        });
         let mut number = 0;
         let mut lines = NamedLines::new(self.roots, pid, lines);
         while let Some(line) = lines.next() {
@@ -240,6 +244,10 @@ impl Synthesizer<'_> {
                 // Nobody waited for the process meanwhile.
                 begin += waits.elapsed();
             }
+        }
+        drop(lines);
+        if is_silent {
+            self.cut.note(pid, number);
         }
     }
 
@@ -323,11 +331,11 @@ mod tests {
         }))
     }
 
-    /// A tree of two processes: 10 with two threads and maps, and 11 that is half gone.
+    /// A tree of two processes: 10 with two threads and maps, the later one with the lower number, and 11 that is half gone.
     fn tree() -> (tempfile::TempDir, Roots) {
         let dir = tempfile::tempdir().unwrap();
         let roots = Roots { proc: dir.path().to_owned(), ..Roots::default() };
-        for (pid, tid, name) in [(10, 10, "main"), (10, 12, "worker"), (11, 11, "dying")] {
+        for (pid, tid, name) in [(10, 10, "main"), (10, 9, "worker"), (11, 11, "dying")] {
             let task = dir.path().join(format!("{pid}/task/{tid}"));
             std::fs::create_dir_all(&task).unwrap();
             let status = format!("Name:\t{name}\nTgid:\t{pid}\nPPid:\t1\nVmSize:\t1 kB\n");
@@ -386,7 +394,7 @@ mod tests {
                 _ => None,
             })
             .collect();
-        assert_eq!(names, [(10, 10, &b"main"[..]), (10, 12, b"worker")]);
+        assert_eq!(names, [(10, 10, &b"main"[..]), (10, 9, b"worker")]);
         let maps: Vec<_> = records
             .iter()
             .filter_map(|r| match r {

@@ -5,15 +5,13 @@
 //! nothing, since code of a JIT compiler may lie anywhere.
 
 use std::fmt;
-use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use whit_elf::{ElfError, ElfImage, Segment};
 use whit_sys::maps::{MapsLine, flag};
-use whit_sys::process_files::{Identity, OpenError, WantedFile};
+use whit_sys::process_files::{Identity, OpenError, ProcessFile, WantedFile};
 use whit_sys::system;
 use whit_types::Pid;
 
@@ -43,6 +41,8 @@ pub enum Unnamed {
     Unopened(OpenError),
     /// The process's memory cannot be read.
     Unreadable(i32),
+    /// The process waits for one of its pages, which does not come.
+    NoAnswer,
     /// The bytes in memory are others.
     OtherBytes,
 }
@@ -51,6 +51,9 @@ impl fmt::Display for Unnamed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Unnamed::Unopened(error) => write!(f, "the file cannot be opened: {error}"),
+            Unnamed::NoAnswer => f.write_str(
+                "the memory cannot be read: a program that has to give one of its pages does not answer",
+            ),
             Unnamed::Unreadable(errno) => {
                 write!(f, "the memory cannot be read: {}", io::Error::from_raw_os_error(*errno))
             }
@@ -120,10 +123,7 @@ impl<'a, I: Iterator<Item = Vec<u8>>> NamedLines<'a, I> {
             Err(error) => return Some(Err(Unnamed::Unopened(error))),
         };
         let places = places(image.segments(), moved, neighbour);
-        let memory = {
-            let _in_force = processes::see_others();
-            File::open(self.roots.living(self.pid, "mem"))
-        };
+        let memory = processes::open_living(self.roots, self.pid, "mem");
         places
             .into_iter()
             .map(|place| place.compare(&image, memory.as_ref(), moved).map(|()| place.offset))
@@ -218,10 +218,13 @@ impl Place {
     fn compare(
         &self,
         image: &ElfImage,
-        memory: Result<&File, &io::Error>,
+        memory: Result<&ProcessFile, &io::Error>,
         moved: &MapsLine<'_>,
     ) -> Result<(), Unnamed> {
-        let unreadable = |error: &io::Error| Unnamed::Unreadable(error.raw_os_error().unwrap_or(0));
+        let unreadable = |error: &io::Error| match error.kind() {
+            io::ErrorKind::TimedOut => Unnamed::NoAnswer,
+            _ => Unnamed::Unreadable(error.raw_os_error().unwrap_or(0)),
+        };
         let memory = memory.map_err(unreadable)?;
         let page = system::page_size() as u64;
         let pages = (moved.end - moved.start) / page;
@@ -249,6 +252,9 @@ impl Place {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    use std::fs::File;
+    use std::os::unix::fs::FileExt;
 
     use whit_sys::process_files::id_when_mapped;
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use whit_sys::process_files::ProcessFile;
 use whit_types::{OutsideText, Pid, Tid};
 
 use crate::error::HostError;
@@ -91,7 +92,10 @@ fn only_named(name: &str, roots: &Roots) -> Result<Pid, HostError> {
 /// The ID and the command line of a process.
 fn described(pid: Pid, roots: &Roots) -> String {
     const SHOWN_MAX: usize = 40;
-    let line = std::fs::read(roots.process(pid, "cmdline")).unwrap_or_default();
+    let mut line = vec![0; 4 * SHOWN_MAX];
+    let file = ProcessFile::open(&roots.process(pid, "cmdline"), pid.0);
+    let size = file.and_then(|file| file.read_at(&mut line, 0));
+    line.truncate(size.unwrap_or(0));
     let words = line.split(|byte| *byte == 0).filter(|word| !word.is_empty());
     let words: Vec<_> = words.map(String::from_utf8_lossy).collect();
     let text: String = words.join(" ").chars().take(SHOWN_MAX).collect();

@@ -1,8 +1,11 @@
 //! Processes and threads in `/proc`. A process may vanish between any two reads: every reader
 //! here gives `None` or an empty list then, which is no error.
 
+use std::io::{self, BufRead, BufReader};
+
 use whit_sys::capability::Capability;
 use whit_sys::privilege::{self, Raised};
+use whit_sys::process_files::{MAPS_BYTES, ProcessFile};
 use whit_types::{Pid, Tid};
 
 use crate::error::HostError;
@@ -82,11 +85,35 @@ pub fn all(roots: &Roots) -> Result<Vec<Pid>, HostError> {
     Ok(numbered(entries).into_iter().map(Pid).collect())
 }
 
-/// The ids of the threads of a process, ascending; empty when it is gone.
+/// The ids of the threads of a process, that of the main thread first, the others ascending; empty when it is gone.
+///
+/// Ids begin anew at the kernel's largest, so a main thread may have the larger one. Readers of recordings (perf) give a
+/// thread the mappings of its process as they are when its fork is read.
 pub fn threads(roots: &Roots, pid: Pid) -> Vec<Tid> {
     let _in_force = see_others();
-    let ids = std::fs::read_dir(roots.process(pid, "task")).map(numbered).unwrap_or_default();
+    let mut ids = std::fs::read_dir(roots.process(pid, "task")).map(numbered).unwrap_or_default();
+    ids.sort_by_key(|tid| *tid != pid.main_thread().0);
     ids.into_iter().map(Tid).collect()
+}
+
+/// Opens a file of a process about its memory, with the right to see others.
+///
+/// # Errors
+///
+/// Those of the kernel: for kernel threads, processes that are gone, and those of others.
+pub fn open_living(roots: &Roots, pid: Pid, file: &str) -> io::Result<ProcessFile> {
+    let _in_force = see_others();
+    ProcessFile::open(&roots.living(pid, file), pid.0)
+}
+
+/// The mappings of a process, line by line.
+///
+/// # Errors
+///
+/// Those of [`open_living`].
+pub fn mappings(roots: &Roots, pid: Pid) -> io::Result<impl Iterator<Item = io::Result<Vec<u8>>>> {
+    let file = open_living(roots, pid, "maps")?;
+    Ok(BufReader::with_capacity(MAPS_BYTES, file).split(b'\n'))
 }
 
 /// The user who owns a process.
@@ -159,6 +186,7 @@ mod tests {
         let roots = Roots { proc: dir.path().to_owned(), ..Roots::default() };
         for (pid, tid, text) in [
             (10, 10, "Name:\ta b\\\\c\\nd\nTgid:\t10\nPid:\t10\nPPid:\t1\nVmSize:\t 8 kB\n"),
+            (10, 9, "Name:\tlater\nTgid:\t10\nPid:\t9\nPPid:\t1\nVmSize:\t 8 kB\n"),
             (10, 12, "Name:\tworker\nTgid:\t10\nPid:\t12\nPPid:\t1\nVmSize:\t 8 kB\n"),
             (2, 2, "Name:\tkthreadd\nTgid:\t2\nPid:\t2\nPPid:\t0\n"),
         ] {
@@ -174,7 +202,7 @@ mod tests {
     fn processes_threads_and_their_status() {
         let (_dir, roots) = tree();
         assert_eq!(all(&roots).unwrap(), [2, 10].map(Pid));
-        assert_eq!(threads(&roots, Pid(10)), [10, 12].map(Tid));
+        assert_eq!(threads(&roots, Pid(10)), [10, 9, 12].map(Tid));
         let status = Status::read(&roots, Pid(10), Tid(10)).unwrap();
         assert_eq!(status.name, b"a b\\c\nd");
         assert_eq!((status.tgid, status.parent, status.is_kernel_thread), (Pid(10), Pid(1), false));

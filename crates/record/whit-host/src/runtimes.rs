@@ -1,5 +1,7 @@
 //! Language runtimes in running processes, and whether their functions have names.
 
+use std::io::Read;
+
 use whit_sys::maps::MapsLine;
 use whit_types::{Pid, Runtime};
 
@@ -47,8 +49,10 @@ pub fn has_perf_map(roots: &Roots, pid: Pid) -> bool {
 }
 
 fn maps_of(roots: &Roots, pid: Pid) -> Vec<u8> {
-    let _in_force = see_others();
-    std::fs::read(roots.living(pid, "maps")).unwrap_or_default()
+    let mut maps = Vec::new();
+    // Where reading fails, the mappings before that count.
+    let _ = processes::open_living(roots, pid, "maps").map(|mut file| file.read_to_end(&mut maps));
+    maps
 }
 
 /// `jit-PID.dump`

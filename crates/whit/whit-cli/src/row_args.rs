@@ -71,7 +71,7 @@ pub(crate) struct RowArgs {
     #[arg(long, value_name = "SOCKET", help_heading = heading::FILTER)]
     socket_filter: Option<u32>,
     /// Print the shares of the kernel and of all else
-    #[arg(long, help_heading = heading::ROWS)]
+    #[arg(long, alias = "showcpuutilization", help_heading = heading::ROWS)]
     show_cpu_utilization: bool,
     /// Give the columns these widths and cut longer texts; 0 leaves a column as it is
     #[arg(short = 'w', long, value_name = "WIDTH,..", value_delimiter = ',', help_heading = heading::OUTPUT)]

@@ -3,7 +3,8 @@
 //! A file system may be a program of another user (FUSE), or a server. A call for a file on it lasts until that answers.
 //! No signal but a fatal one ends it; where the program has taken the request and does not answer, not even that one,
 //! and a process with such a thread cannot end. So all calls that may ask such a file system are made by a process that
-//! can be left behind: those that look up a path, open and close a file, and read it.
+//! can be left behind: those that look up a path, open and close a file, and read it. So are those that read the memory
+//! of another process: its pages may be of such a file, and its list of mappings is locked while it waits for one.
 //!
 //! 1. [`start`] forks the helper while whit has one thread. It has no rights that whit was lent, no files, and no
 //!    memory of a recorder, which a process that stays would keep.
@@ -107,8 +108,10 @@ const NETWORK: [FsWord; 9] = [
     0x4750_4653, // gpfs
 ];
 
-/// The number of a file system.
+/// The number of a file system, or of a process that may wait for one.
 type Device = (u32, u32);
+/// The major number that stands for processes. Those of devices have 12 bits.
+const PROCESS: u32 = u32::MAX;
 
 /// A file that was opened.
 pub(super) struct Found {
@@ -222,6 +225,22 @@ impl Helper {
                 }
             }
         }
+    }
+}
+
+impl Helper {
+    fn read_of_process(
+        &self,
+        file: BorrowedFd<'_>,
+        pid: i32,
+        bytes: &mut [u8],
+        offset: u64,
+    ) -> Result<usize, Errno> {
+        let size = bytes.len().min(READ_MAX_BYTES);
+        let device = Some((PROCESS, pid as u32));
+        let request =
+            Request { device, at: offset, size: size as u64, ..Request::of(Op::ReadProcess) };
+        Ok(self.ask(&request, &[file], &mut bytes[..size])?.size)
     }
 }
 
@@ -342,6 +361,33 @@ pub(super) fn read_at(
     Ok(helper.ask(&request, &[place], &mut bytes[..size])?.size)
 }
 
+/// Reads from an open file of procfs that shows the memory of a process.
+pub(super) fn read_of_process(
+    file: BorrowedFd<'_>,
+    pid: i32,
+    bytes: &mut [u8],
+    offset: u64,
+) -> Result<usize, Errno> {
+    let Some(helper) = HELPER.get() else { return rustix::io::pread(file, bytes, offset) };
+    helper.read_of_process(file, pid, bytes, offset)
+}
+
+/// Follows a link in the directory of a process in procfs. The descriptor is one of `O_PATH`.
+pub(super) fn follow_of_process(
+    directory: &OwnedFd,
+    pid: i32,
+    link: &Path,
+) -> Result<OwnedFd, Errno> {
+    let Some(helper) = HELPER.get() else { return follow_here(directory, link) };
+    let device = Some((PROCESS, pid as u32));
+    let request = Request { device, path: link, ..Request::of(Op::Follow) };
+    helper.ask(&request, &[directory.as_fd()], &mut [])?.file.ok_or(Errno::IO)
+}
+
+fn follow_here(directory: &OwnedFd, link: &Path) -> Result<OwnedFd, Errno> {
+    openat(directory, link, LOOK, Mode::empty())
+}
+
 /// Copies a file that a program serves.
 pub(super) fn copy(
     place: BorrowedFd<'_>,
@@ -425,10 +471,13 @@ enum Op {
     Open,
     Read,
     Copy,
+    ReadProcess,
+    Follow,
 }
 
 impl Op {
-    const ALL: [Op; 5] = [Op::Look, Op::State, Op::Open, Op::Read, Op::Copy];
+    const ALL: [Op; 7] =
+        [Op::Look, Op::State, Op::Open, Op::Read, Op::Copy, Op::ReadProcess, Op::Follow];
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -686,10 +735,10 @@ fn obey(
     };
     let place = files.first().ok_or(Errno::INVAL)?;
     let silent = (word(3) as usize).min(SILENT_MAX);
+    let path = request.get((4 + silent) * 8..).unwrap_or_default();
+    let path = Path::new(std::ffi::OsStr::from_bytes(path));
     match Op::ALL.get(word(0) as usize).ok_or(Errno::INVAL)? {
         Op::Look => {
-            let path = request.get((4 + silent) * 8..).unwrap_or_default();
-            let path = Path::new(std::ffi::OsStr::from_bytes(path));
             let mut last = None;
             let enter = |place: &OwnedFd| {
                 let device = device_of(place.as_fd())?;
@@ -715,6 +764,13 @@ fn obey(
             data.truncate(size);
             Ok(Answer { size, ..Answer::default() })
         }
+        Op::ReadProcess => {
+            data.resize((word(2) as usize).min(READ_MAX_BYTES), 0);
+            let size = read_whole(place, data, word(1))?;
+            data.truncate(size);
+            Ok(Answer { size, ..Answer::default() })
+        }
+        Op::Follow => Ok(Answer { file: Some(follow_here(place, path)?), ..Answer::default() }),
         Op::Copy => {
             let copy = files.get(1).ok_or(Errno::INVAL)?;
             copy_here(place.as_fd(), copy.as_fd(), word(2).min(COPY_MAX_BYTES))?;
@@ -722,3 +778,20 @@ fn obey(
         }
     }
 }
+
+/// Reads until there is no more: the kernel gives lists of mappings by the page. An error counts where nothing was read.
+fn read_whole(file: &OwnedFd, bytes: &mut [u8], offset: u64) -> Result<usize, Errno> {
+    let mut size = 0;
+    while size < bytes.len() {
+        match rustix::io::pread(file, &mut bytes[size..], offset + size as u64) {
+            Ok(0) => break,
+            Ok(more) => size += more,
+            Err(error) if size == 0 => return Err(error),
+            Err(_) => break,
+        }
+    }
+    Ok(size)
+}
+
+#[cfg(test)]
+mod tests;

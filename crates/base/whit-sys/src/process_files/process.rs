@@ -20,13 +20,14 @@ const ROOT: &str = "root";
 /// The directory of a process in procfs: of this process, though its number may be another's soon.
 pub(super) struct Process {
     pub(super) directory: OwnedFd,
+    pub(super) pid: i32,
 }
 
 impl Process {
     pub(super) fn find(proc: &Path, pid: i32) -> Result<Process, Errno> {
         let _in_force = look_into_others();
         let flags = LOOK | OFlags::DIRECTORY;
-        Ok(Process { directory: openat(CWD, living(proc, pid), flags, Mode::empty())? })
+        Ok(Process { directory: openat(CWD, living(proc, pid), flags, Mode::empty())?, pid })
     }
 
     pub(super) fn root(&self) -> Result<OwnedFd, Errno> {

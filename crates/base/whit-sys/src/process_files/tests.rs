@@ -1,6 +1,6 @@
 use rustix::fs::{CWD, FileType};
 
-use super::walk::{open_below, walk_below};
+use super::walk::{LOOK, open_below, walk_below};
 use super::*;
 use std::io::{Read, Write};
 use std::os::unix::fs::{PermissionsExt, symlink};

@@ -20,8 +20,8 @@ pub use events::{
     cgroup_events, deferred_chains, hardware_events, own_events, sched_exit, tracefs, tracepoint,
     tracepoints, uprobes, whole_cpus,
 };
-pub(crate) use tools::perf_program;
-pub use tools::{fails_with, need_program, perf, program};
+pub use tools::{fails_with, need_program, newest_perf, perf, program};
+pub(crate) use tools::{newest_perf_program, perf_program};
 
 use crate::Skip;
 

@@ -13,16 +13,27 @@ pub(crate) fn perf_program() -> OsString {
     std::env::var_os("PERF").unwrap_or_else(|| "perf".into())
 }
 
+/// A perf of a newer release.
+pub(crate) fn newest_perf_program() -> OsString {
+    let fetched = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../target/setup/newest-perf/perf");
+    std::env::var_os("NEWEST_PERF").unwrap_or_else(|| fetched.into())
+}
+
 /// Whether the installed perf runs (`PERF=program` names another one).
 pub fn perf() -> Probed {
     static KEPT: Kept = OnceLock::new();
-    once(&KEPT, || {
-        let Skip(reason) = match need_program(perf_program(), &["--version"]) {
-            Ok(()) => return Ok(()),
-            Err(skip) => skip,
-        };
-        Err(format!("there is no perf that runs here: {reason}"))
-    })
+    once(&KEPT, || runs(perf_program(), "there is no perf that runs here"))
+}
+
+/// Whether a perf of a newer release runs.
+pub fn newest_perf() -> Probed {
+    static KEPT: Kept = OnceLock::new();
+    once(&KEPT, || runs(newest_perf_program(), "there is no newer perf here"))
+}
+
+fn runs(perf: OsString, otherwise: &str) -> Result<(), String> {
+    let shown = |Skip(reason)| format!("{otherwise}: {reason}");
+    need_program(perf, &["--version"]).map_err(shown)
 }
 
 /// Whether a program is installed; that it runs is shown by `--version`.

@@ -1,7 +1,6 @@
 //! The thread that reads the names of functions as the programs meet them.
 
 use std::collections::{BTreeSet, HashMap};
-use std::fs::File;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -13,6 +12,7 @@ use whit_host::processes;
 use whit_host::roots::Roots;
 use whit_perfdata::encode::RecordEncoder;
 use whit_perfdata::interpreted::{INTERPRETED_MAX, InterpretedFunction};
+use whit_sys::process_files::ProcessFile;
 use whit_types::{Pid, TimestampNs};
 
 use super::layout::ObjectLayout;
@@ -140,7 +140,7 @@ struct Reader {
     roots: Roots,
     layouts: Arc<Mutex<HashMap<u32, ObjectLayout>>>,
     named: Arc<Mutex<Named>>,
-    memories: HashMap<u32, File>,
+    memories: HashMap<u32, ProcessFile>,
 }
 
 impl Names {
@@ -233,13 +233,12 @@ impl Reader {
         self.named.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn memory(&mut self, pid: u32) -> Option<&File> {
+    fn memory(&mut self, pid: u32) -> Option<&ProcessFile> {
         if self.memories.len() >= OPEN_MAX && !self.memories.contains_key(&pid) {
             self.memories.clear();
         }
         if !self.memories.contains_key(&pid) {
-            let _in_force = processes::see_others();
-            let opened = File::open(self.roots.living(Pid(pid as i32), "mem")).ok()?;
+            let opened = processes::open_living(&self.roots, Pid(pid as i32), "mem").ok()?;
             self.memories.insert(pid, opened);
         }
         self.memories.get(&pid)

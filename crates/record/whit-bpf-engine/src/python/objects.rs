@@ -1,10 +1,8 @@
 //! Code objects, strings and names of modules in the memory of a process.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt;
-
 use whit_bpf::stacks::{Announcement, MetFunction, PythonIdentity, identity};
 use whit_perfdata::interpreted::InterpretedFunction;
+use whit_sys::process_files::ProcessFile;
 use whit_types::Pid;
 
 use super::layout::ObjectLayout;
@@ -54,7 +52,7 @@ pub(super) trait Source {
 }
 
 /// `/proc/PID/mem`.
-impl Source for File {
+impl Source for ProcessFile {
     const MAY_CHANGE: bool = true;
 
     fn read(&self, at: u64, bytes: &mut [u8]) -> bool {

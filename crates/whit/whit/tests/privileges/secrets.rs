@@ -1,5 +1,7 @@
 //! Files that a process or a user leads whit to, and that must not come out anywhere.
 
+mod containers;
+
 use std::fs;
 use std::os::unix::fs::{lchown, symlink};
 use std::path::{Path, PathBuf};
@@ -75,6 +77,31 @@ fn files_with_secret(directory: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
+/// The files and outputs that have the secret after root recorded a process.
+fn shown_to_root(fixture: &Fixture, pid: u32, way: &[&str]) -> Vec<PathBuf> {
+    let output = tempfile::tempdir_in(fixture.path()).expect("make a directory");
+    let data = output.path().join("perf.data");
+    let by_root = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_whit"));
+        command.env("HOME", output.path()).env("XDG_CACHE_HOME", output.path().join("cache"));
+        command.env_remove("PERF_BUILDID_DIR").stdin(Stdio::null());
+        command
+    };
+    let mut record = by_root();
+    record.args(["record", "-e", "cpu-clock:u", "-p", &pid.to_string()]).args(way).arg("-o");
+    let said = record.arg(&data).args(["--", "sleep", "0.3"]).output().expect("run whit");
+    assert!(said.status.success(), "{way:?}: {}", stderr(&said));
+    let mut shown = Vec::new();
+    files_with_secret(output.path(), &mut shown);
+    for face in FACES {
+        let said = by_root().args(face).arg(&data).output().expect("run whit");
+        if has_secret(&said.stdout) || has_secret(&said.stderr) {
+            shown.push(face[0].into());
+        }
+    }
+    shown
+}
+
 /// A process of a stranger has a link to root's file for a perf-map. Root reads and keeps the perf-maps of all.
 #[test]
 fn a_perf_map_leads_roots_recorder_to_no_secret() {
@@ -83,39 +110,12 @@ fn a_perf_map_leads_roots_recorder_to_no_secret() {
         let secret = fixture.path().join("secret");
         let compiled = Compiled::start(&fixture)?;
         fs::write(&secret, format!("0 7fffffffffff {SECRET}\n")).expect("write the secret");
-        let by_root = |output: &Path| {
-            let mut command = Command::new(env!("CARGO_BIN_EXE_whit"));
-            command.env("HOME", output).env("XDG_CACHE_HOME", output.join("cache"));
-            command.env_remove("PERF_BUILDID_DIR").stdin(Stdio::null());
-            command
-        };
         compiled.lead_to(&secret);
         // A file that all may read is no secret: the link works, and the search below finds the text.
         for (mode, is_secret) in [(0o600, true), (0o640, true), (0o644, false)] {
             set_mode(&secret, mode);
             for way in WAYS {
-                let output = tempfile::tempdir_in(fixture.path()).expect("make a directory");
-                let data = output.path().join("perf.data");
-                let mut record = by_root(output.path());
-                record.args([
-                    "record",
-                    "-e",
-                    "cpu-clock:u",
-                    "-p",
-                    &compiled.child.id().to_string(),
-                ]);
-                record.args(way).arg("-o").arg(&data).args(["--", "sleep", "0.3"]);
-                let said = record.output().expect("run whit");
-                assert!(said.status.success(), "{way:?}: {}", stderr(&said));
-                let mut shown = Vec::new();
-                files_with_secret(output.path(), &mut shown);
-                for face in FACES {
-                    let said = by_root(output.path()).args(face).arg(&data).output();
-                    let said = said.expect("run whit");
-                    if has_secret(&said.stdout) || has_secret(&said.stderr) {
-                        shown.push(face[0].into());
-                    }
-                }
+                let shown = shown_to_root(&fixture, compiled.child.id(), way);
                 assert_eq!(shown.is_empty(), is_secret, "{mode:o} {way:?}: {shown:?}");
             }
         }

@@ -31,7 +31,7 @@ const SAMPLED_SWITCHES: [&str; 7] = [
 
 /// The program's own figures of one lock.
 #[derive(Clone, Copy, Debug)]
-struct Counted {
+pub(crate) struct Counted {
     waits: u64,
     wait_ns: u64,
     max_ns: u64,
@@ -83,18 +83,18 @@ fn recorded_under(
     Ok(counted(&String::from_utf8_lossy(&said)))
 }
 
-fn with_wakeups(data: &Path, cache: &Path) -> Result<BTreeMap<String, Counted>, Skip> {
+pub(crate) fn with_wakeups(data: &Path, cache: &Path) -> Result<BTreeMap<String, Counted>, Skip> {
     probe::bpf_stacks()?;
     recorded(data, cache, &["--engine=bpf", "--wakeups"])
 }
 
-fn locks(data: &Path, arguments: &[&str]) -> Value {
+pub(crate) fn locks(data: &Path, arguments: &[&str]) -> Value {
     let json = text(whit().args(["locks", "--json", "-i"]).arg(data).args(arguments));
     serde_json::from_str(&json).expect("JSON")
 }
 
 /// The row of the lock with a symbol.
-fn row<'a>(json: &'a Value, symbol: &str) -> &'a Value {
+pub(crate) fn row<'a>(json: &'a Value, symbol: &str) -> &'a Value {
     let of = |row: &&Value| lock(json, row)["symbol"] == symbol;
     let rows = json["rows"].as_array().expect("rows");
     rows.iter().find(of).unwrap_or_else(|| panic!("no {symbol} in {json}"))
@@ -105,7 +105,11 @@ fn lock<'a>(json: &'a Value, row: &Value) -> &'a Value {
 }
 
 /// Number of waits of certain length by a property.
-fn waits_by(json: &Value, row: &Value, key: impl Fn(&Value) -> String) -> BTreeMap<String, u64> {
+pub(crate) fn waits_by(
+    json: &Value,
+    row: &Value,
+    key: impl Fn(&Value) -> String,
+) -> BTreeMap<String, u64> {
     let mut counts = BTreeMap::new();
     for index in row["waits"].as_array().expect("waits") {
         let wait = &json["waits"][index.as_u64().expect("an index") as usize];
@@ -115,7 +119,7 @@ fn waits_by(json: &Value, row: &Value, key: impl Fn(&Value) -> String) -> BTreeM
     counts
 }
 
-fn function(json: &Value, index: &Value) -> String {
+pub(crate) fn function(json: &Value, index: &Value) -> String {
     let index = index.as_u64().map(|index| index as usize);
     index.map_or("-".to_owned(), |index| {
         json["functions"][index]["name"].as_str().expect("a name").to_owned()
@@ -129,7 +133,7 @@ fn holder(json: &Value, wait: &Value) -> String {
 
 /// A call may take longer than the wait in it, never shorter. Counts are the kernel's to the last one. Where the kernel
 /// hid that a thread came, the length of its wait is uncertain, and no record is lost.
-fn agree(json: &Value, all: &BTreeMap<String, Counted>) {
+pub(crate) fn agree(json: &Value, all: &BTreeMap<String, Counted>) {
     let has_window = json["loss_windows_ns"].as_array().is_some_and(|windows| !windows.is_empty());
     for (name, of_program) in all {
         let sums = &row(json, name)["sums"];

@@ -1,11 +1,15 @@
 //! Recordings that another recorder makes meanwhile are as they would be alone.
 
+mod live;
+mod others;
+
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::tools::{command, perf, record, text, whit, workload};
+use crate::support::tools::{command, newest_perf, perf, record, text, whit, workload};
 use crate::support::{Skip, check, probe};
-use whit_testing::wait::{Busy, Load, wait_until};
+use others::OTHERS;
+use whit_testing::wait::Busy;
 
 /// The fields of these events differ, so a sample that has the id of no event of the recording cannot be read. The second
 /// one is pinned: when its thread comes, the kernel counts it behind those events of the CPU that are not.
@@ -55,9 +59,16 @@ fn names_are_those_of_a_run_alone_with_recorders_that_ask_for_build_ids() {
         let path = |name: &str| place.path().join(name).to_string_lossy().into_owned();
         let (ours, theirs) = (path("ours.data"), path("theirs.data"));
         for engine in ["ring", "bpf"] {
-            for other in [perf, || Ok(whit())] {
-                let inner =
-                    around(other()?, &["--buildid-mmap", "-o", &theirs], &command(&program));
+            let others: [fn() -> Result<Command, Skip>; 3] = [perf, newest_perf, || Ok(whit())];
+            for other in others {
+                let other = match other() {
+                    Ok(other) => other,
+                    Err(Skip(reason)) => {
+                        whit_testing::skip("names beside newer recorders", &reason);
+                        continue;
+                    }
+                };
+                let inner = around(other, &["--buildid-mmap", "-o", &theirs], &command(&program));
                 let engine_is = format!("--engine={engine}");
                 record(&mut around(whit(), &["-g", "-F", "999", &engine_is, "-o", &ours], &inner))?;
                 let script =
@@ -125,22 +136,6 @@ fn records_of_bpf_programs_have_their_own_time_with_other_recorders() {
 const FORKS: usize = 200;
 const FORK_EVENT: &str = "sched:sched_process_fork";
 
-/// A program that records, and its options.
-type Other<'a> = (fn() -> Result<Command, Skip>, &'a [&'a str]);
-
-/// A recorder of the whole machine beside ours.
-fn start_other(mut other: Command, options: &[&str], out: &Path) -> Load {
-    other.args(["record", "-q", "-a", "-o"]).arg(out).args(options);
-    let load = Load::start(&mut other);
-    let directory = format!("/proc/{}/fd", load.id());
-    wait_until("its events are open", || {
-        let entries = std::fs::read_dir(&directory).into_iter().flatten().flatten();
-        let mut links = entries.filter_map(|entry| std::fs::read_link(entry.path()).ok());
-        links.any(|link| link.to_string_lossy().contains("perf_event"))
-    });
-    load
-}
-
 /// The counts of a recording of the program, which are its own alone: samples, begins and ends of processes.
 fn counts(mode: &[&str], out: &Path) -> Result<[usize; 3], Skip> {
     let (forks, number) = (workload("storm")?, FORKS.to_string());
@@ -161,7 +156,7 @@ fn counts_of_each_mode_are_those_of_a_run_alone() {
         probe::bpf_stacks()?;
         probe::tracepoints()?;
         let place = tempfile::tempdir().expect("make a directory");
-        let (ours, theirs) = (place.path().join("ours.data"), place.path().join("theirs.data"));
+        let ours = place.path().join("ours.data");
         let modes: [&[&str]; 5] = [
             &["--engine=ring"],
             &["--engine=ring", "--call-graph=dwarf"],
@@ -173,23 +168,16 @@ fn counts_of_each_mode_are_those_of_a_run_alone() {
         for mode in modes {
             assert_eq!(counts(mode, &ours)?, alone, "{mode:?} alone");
         }
-        let of_event = ["-e", FORK_EVENT, "-c", "1"];
-        let others: [Other; 4] = [
-            (perf, &["-g", "-F", "1999", "-e", "cpu-clock"]),
-            (perf, &of_event),
-            (|| Ok(whit()), &["--engine=ring", "-g", "--switch-events"]),
-            (|| Ok(whit()), &["--engine=bpf", "--switch-events"]),
-        ];
-        for (other, options) in others {
-            let _other = start_other(other()?, options, &theirs);
+        for other in OTHERS {
+            let Some(_other) = other.start("counts", place.path()) else { continue };
             for mode in modes {
-                assert_eq!(counts(mode, &ours)?, alone, "{mode:?} beside {options:?}");
+                assert_eq!(counts(mode, &ours)?, alone, "{mode:?} beside {}", other.name);
             }
             let mut counter = whit();
             counter.args(["stat", "-x", ",", "-e", FORK_EVENT, "--"]).arg(workload("storm")?);
             let counted = whit_testing::run::run(counter.args(["--forks", &FORKS.to_string()]));
             let said = whit_testing::run::stderr(&counted);
-            assert!(said.contains(&format!("{FORKS},,{FORK_EVENT}")), "{options:?}: {said}");
+            assert!(said.contains(&format!("{FORKS},,{FORK_EVENT}")), "{}: {said}", other.name);
         }
         Ok(())
     });

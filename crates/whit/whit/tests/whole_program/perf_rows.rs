@@ -262,6 +262,7 @@ fn columns_and_their_order_are_perfs() {
             &["-F", "+period"],
             &["-F", "overhead_us,overhead_sys,overhead,comm"],
             &["--show-cpu-utilization", "-s", "dso"],
+            &["--showcpuutilization", "-s", "dso"],
             &["-s", "dso_size,comm"],
             &["-w", "12,4,6,9"],
             &["--symbol-filter=a"],

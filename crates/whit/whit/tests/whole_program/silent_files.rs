@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use crate::support::tools::{text, whit, workload};
 use crate::support::{Skip, check, probe};
 use whit_testing::run::{needs_of, stderr, stdout};
-use whit_testing::wait::{is_within, signal, wait_for_command};
+use whit_testing::wait::{Load, is_within, signal, wait_for_command};
 
 /// Recorders wait ten seconds in vain at most, and these programs are built without optimization.
 const DEADLINE: Duration = Duration::from_secs(40);
@@ -210,6 +210,41 @@ fn no_recorder_waits_for_a_file_system_that_stops_to_answer() {
                 assert!(names_it(&messages) || !is_before && is_named, "{case}: {messages}");
             }
         }
+        Ok(())
+    });
+}
+
+/// Memory that looks like that of code of Python, and is a page of a file by the time that its record is read.
+const MAPS_PAGES: &str = "
+import ctypes, os, sys, time
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + 3 * [ctypes.c_int] + [ctypes.c_long]
+READ, EXEC, PRIVATE, FIXED, ANONYMOUS = 1, 4, 2, 16, 32
+page = os.open(sys.argv[1], os.O_RDONLY)
+while True:
+    code = libc.mmap(None, 1 << 20, READ | EXEC, PRIVATE | ANONYMOUS, -1, 0)
+    libc.mmap(code, 4096, READ, PRIVATE | FIXED, page, 0)
+    time.sleep(0.05)
+";
+
+#[test]
+fn no_recorder_waits_for_a_page_of_a_process() {
+    check("no_recorder_waits_for_a_page_of_a_process", || {
+        probe::program("python3")?;
+        // Other recorders of the whole machine hang meanwhile.
+        let _machine = probe::may_change_the_machine()?;
+        let place = tempfile::tempdir().expect("make a directory");
+        let out = place.path().join("perf.data");
+        let mut served = Served::start("pages")?;
+        served.be_silent();
+        let mut python = Command::new("python3");
+        let page = served.place.path().join("page");
+        let _python = Load::start(python.args(["-c", MAPS_PAGES]).arg(page));
+        record(BPF, &out, || ())?;
+        let samples = samples(&out);
+        let named = samples.iter().filter(|sample| sample.contains(FUNCTION)).count();
+        assert!(named > LEAST_SAMPLES, "{named} of {}", samples.len());
         Ok(())
     });
 }

@@ -13,7 +13,7 @@ pub(crate) use whit_testing::{Skip, check, probe};
 pub(crate) mod tools {
     pub(crate) use super::{number, page_data, record, sibling, whit, whole_files};
     pub(crate) use whit_testing::probe::tracefs;
-    pub(crate) use whit_testing::run::{command, perf, repository, succeed, text};
+    pub(crate) use whit_testing::run::{command, newest_perf, perf, repository, succeed, text};
     pub(crate) use whit_testing::workload;
 }
 

@@ -2,7 +2,7 @@
 
 mod memory;
 mod push;
-mod storms;
+pub(crate) mod storms;
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -25,13 +25,13 @@ fn program() -> PathBuf {
 }
 
 /// A service with its folder.
-struct Service {
+pub(crate) struct Service {
     child: Child,
     place: tempfile::TempDir,
 }
 
 impl Service {
-    fn start(config: &str) -> Result<Service, Skip> {
+    pub(crate) fn start(config: &str) -> Result<Service, Skip> {
         Service::start_with(config, &[], |_| ())
     }
 
@@ -80,7 +80,7 @@ impl Service {
         fs::read_to_string(self.path("log")).unwrap_or_default()
     }
 
-    fn files(&self) -> Vec<PathBuf> {
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
         whole_files(&self.path("files"))
     }
 
@@ -89,7 +89,7 @@ impl Service {
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    fn wait_for_files(&self, number: usize) {
+    pub(crate) fn wait_for_files(&self, number: usize) {
         if !is_soon(|| self.files().len() >= number) {
             panic!("{} files: {}", self.files().len(), self.log());
         }
@@ -120,7 +120,7 @@ impl Service {
     }
 
     /// Ends it in an orderly way; gives its log.
-    fn end(&mut self) -> String {
+    pub(crate) fn end(&mut self) -> String {
         signal(&self.child, "-TERM");
         let code = self.child.wait().unwrap();
         assert_eq!(code.code(), Some(0), "{}", self.log());

@@ -41,9 +41,8 @@ impl Service {
     }
 }
 
-/// Records of the begins of processes and threads in files, and records that files say are missing.
-pub(super) fn begins_and_losses(files: &[PathBuf]) -> (u64, u64) {
-    let (mut begins, mut losses) = (0, 0);
+/// Passes on the records about processes, mappings and losses in files.
+pub(crate) fn side_band(files: &[PathBuf], mut pass: impl FnMut(SideBand<'_>)) {
     for file in files {
         let recording = Recording::open(file).unwrap();
         for stream in &recording.streams {
@@ -52,15 +51,21 @@ pub(super) fn begins_and_losses(files: &[PathBuf]) -> (u64, u64) {
                 let mut rest = &block[..];
                 while let Some((record, behind)) = RawRecord::split(rest) {
                     rest = behind;
-                    match SideBand::parse(record) {
-                        Some(SideBand::Fork(_)) => begins += 1,
-                        Some(SideBand::Lost { lost, .. }) => losses += lost,
-                        _ => {}
-                    }
+                    SideBand::parse(record).into_iter().for_each(&mut pass);
                 }
             }
         }
     }
+}
+
+/// Records of the begins of processes and threads in files, and records that files say are missing.
+pub(super) fn begins_and_losses(files: &[PathBuf]) -> (u64, u64) {
+    let (mut begins, mut losses) = (0, 0);
+    side_band(files, |record| match record {
+        SideBand::Fork(_) => begins += 1,
+        SideBand::Lost { lost, .. } => losses += lost,
+        _ => {}
+    });
     (begins, losses)
 }
 
