@@ -35,6 +35,7 @@ fn resolve(path: &Path, addresses: &[u64]) {
     let symbolizer = Symbolizer::new(SymbolizerConfig::new(DebugDirs::none()));
     let spec = DsoSpec::new(DsoKind::Elf, path.into());
     let symbols = symbolizer.open(&spec);
+    let _ = symbols.member_offsets("runtime", [["runtime.g", "goid"]]);
     for address in addresses {
         let resolution = symbols.resolve(Svma(*address));
         assert!(resolution.function.is_some() || resolution.inlined.len() < 1 << 16);
@@ -58,7 +59,7 @@ fuzz_target!(|data| {
             let _ = image.svma_of(offset);
         }
     }
-    let _ = (image.build_id(), image.debug_link(), image.base_svma());
+    let _ = (image.build_id(), image.debug_link(), image.base_svma(), image.go_scheduler());
     unwind(&image, &addresses);
     with_path(data, |path| resolve(path, &addresses));
 });

@@ -1,14 +1,15 @@
-//! Where Go's runtime changes stacks.
+//! Where Go's runtime changes stacks, and where its scheduler can be watched.
 //!
 //! Its scheduler, its allocator's slow paths, C code and clocks of the vdso run on the thread's own stack, not on
 //! the goroutine's. The assembly routines that go there and back say nothing of it in their call frame information.
 //! Those that return keep the frame pointer on the goroutine's stack all the while: `push %rbp; mov %rsp,%rbp` is
 //! the first that they do (since Go 1.21), and `pop %rbp` the last.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use object::elf;
-use whit_types::{Arch, Svma};
+use whit_types::{Arch, FileOffset, Svma};
 use whit_unwind::StackSwitches;
 
 use crate::image::{ElfImage, TableKind};
@@ -36,13 +37,124 @@ const PROLOGUE: [u8; 4] = [0x55, 0x48, 0x89, 0xe5];
 const POP: u8 = 0x5d;
 const LEAVES: [u8; 2] = [0xc3, 0xff];
 
+/// Functions of Go's scheduler: a goroutine waits, its wait ends, a thread runs it.
+const SCHEDULER: [&str; 3] = ["runtime.gopark", "runtime.ready", "runtime.execute"];
+/// Names of the reasons for which goroutines wait: an array of strings.
+const REASONS: &[u8] = b"runtime.waitReasonStrings";
+/// Address and size.
+const STRING_BYTES: usize = 16;
+/// Go 1.26 has 47 reasons.
+const REASONS_MAX: usize = 256;
+/// Their names are shorter.
+const REASON_BYTES_MAX: u64 = 256;
+/// The check for room on the stack is in front.
+const PROLOGUE_WITHIN: usize = 64;
+
+/// Where Go's scheduler can be watched.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GoScheduler {
+    /// Behind the first instructions of `runtime.gopark`, `runtime.ready` and `runtime.execute`: their frame is there,
+    /// and their arguments are in the registers still. Before them, a stack that has to grow begins the function again.
+    pub functions: [FileOffset; 3],
+    /// The names of reasons, by number.
+    pub reasons: Vec<String>,
+}
+
+/// Why it cannot.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum NoGoScheduler {
+    /// Another compiler made the program.
+    #[error("it is no Go program")]
+    NotGo,
+    /// Registers of arguments are those of x86-64.
+    #[error("goroutines are recorded on x86-64 alone")]
+    OtherArch,
+    /// Stripped, or of another runtime.
+    #[error("it has no symbol {0} (a program that was built with -ldflags=-s has none)")]
+    NoSymbol(String),
+    /// Without frame pointers at the beginning of functions.
+    #[error("{0} does not begin as those of Go 1.21 and later")]
+    OtherCode(&'static str),
+}
+
 impl ElfImage {
+    /// Where Go's scheduler can be watched.
+    ///
+    /// # Errors
+    /// It cannot.
+    pub fn go_scheduler(&self) -> Result<GoScheduler, NoGoScheduler> {
+        if !self.is_go() {
+            return Err(NoGoScheduler::NotGo);
+        }
+        if self.arch() != Some(Arch::X86_64) {
+            return Err(NoGoScheduler::OtherArch);
+        }
+        let names = self.string_table(TableKind::Symtab).unwrap_or_default();
+        let mut functions = [None; 3];
+        let mut reasons = None;
+        self.for_each_symbol(TableKind::Symtab, |symbol| {
+            let name = names.get(symbol.name as usize..).unwrap_or_default();
+            let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+            if name == REASONS {
+                reasons = Some((Svma(symbol.value), symbol.size));
+            } else if let Some(at) = SCHEDULER.iter().position(|it| it.as_bytes() == name) {
+                functions[at] = Some(Svma(symbol.value));
+            }
+        });
+        let mut offsets = [FileOffset(0); 3];
+        for ((offset, start), name) in offsets.iter_mut().zip(functions).zip(SCHEDULER) {
+            let start = start.ok_or_else(|| NoGoScheduler::NoSymbol(name.to_owned()))?;
+            let code = self.code_at(start, PROLOGUE_WITHIN as u64).unwrap_or_default();
+            let begin = code.windows(PROLOGUE.len()).position(|bytes| bytes == PROLOGUE);
+            let behind = begin.map(|at| Svma(start.0.saturating_add((at + PROLOGUE.len()) as u64)));
+            *offset = behind
+                .and_then(|at| self.file_offset_of(at))
+                .ok_or(NoGoScheduler::OtherCode(name))?;
+        }
+        let reasons = reasons.and_then(|(start, size)| self.go_strings(start, size));
+        let reasons = reasons.ok_or_else(|| {
+            NoGoScheduler::NoSymbol(String::from_utf8_lossy(REASONS).into_owned())
+        })?;
+        Ok(GoScheduler { functions: offsets, reasons })
+    }
+
+    /// An array of strings.
+    fn go_strings(&self, start: Svma, size: u64) -> Option<Vec<String>> {
+        let array = self.code_at(start, size.min((REASONS_MAX * STRING_BYTES) as u64))?;
+        // The loader writes the addresses of position-independent programs.
+        let mut moved = BTreeMap::new();
+        self.for_each_dynamic_rela(|rela| {
+            if (start.0..start.0.saturating_add(size)).contains(&rela.offset) {
+                moved.insert(rela.offset, rela.addend as u64);
+            }
+        });
+        let strings = array.chunks_exact(STRING_BYTES).enumerate();
+        let text = |(index, string): (usize, &[u8])| {
+            let word = |at: usize| Some(u64::from_le_bytes(*string.get(at..)?.first_chunk()?));
+            let place = start.0.saturating_add((index * STRING_BYTES) as u64);
+            let (address, size) = (moved.get(&place).copied().or_else(|| word(0))?, word(8)?);
+            if size == 0 {
+                return Some(String::new());
+            }
+            if size > REASON_BYTES_MAX {
+                return None;
+            }
+            let bytes = self.code_at(Svma(address), size)?;
+            (bytes.len() as u64 == size).then(|| String::from_utf8_lossy(&bytes).into_owned())
+        };
+        strings.map(text).collect()
+    }
+
+    /// Whether Go's compiler made the program.
+    fn is_go(&self) -> bool {
+        self.sections().iter().any(|section| section.name.ends_with(GO_SECTION))
+    }
+
     /// Code of Go's runtime that changes stacks; nothing for other binaries, and for those without symbols, which
     /// have no call frame information either.
     pub(crate) fn go_stack_switches(&self) -> StackSwitches {
         let mut switches = StackSwitches::default();
-        let is_go = self.sections().iter().any(|section| section.name.ends_with(GO_SECTION));
-        if !is_go || self.arch() != Some(Arch::X86_64) {
+        if !self.is_go() || self.arch() != Some(Arch::X86_64) {
             return switches;
         }
         let Some(names) = self.string_table(TableKind::Symtab) else { return switches };

@@ -16,6 +16,7 @@ use crate::embedded::{EmbeddedNames, Notes};
 use crate::jit_places::JitMiss;
 use crate::jitdump::JitDump;
 use crate::long_names::{LongNames, NamePair};
+use crate::members;
 use crate::mini_debug_info;
 use crate::perf_map;
 use crate::reason::Reason;
@@ -425,6 +426,21 @@ impl DsoSymbols {
         let (endian, meter) = (endian_of(&debug), sections.meter().clone());
         let split = SplitFiles::new(dirs.clone(), self.spec.clone(), binaries, endian, meter);
         Some(DebugInfo::new(sections.with_split_files(split), given_up))
+    }
+
+    /// The offsets of members in structures of the units with this name, as the binary's debug information says.
+    pub fn member_offsets<const N: usize>(
+        &self,
+        unit: &str,
+        paths: [[&str; 2]; N],
+    ) -> [Option<u64>; N] {
+        let Source::Elf(image) = &self.source else { return [None; N] };
+        let debug = match DebugInfo::is_in(image) {
+            true => Some(image.clone()),
+            false => self.companions(image).find(DebugInfo::is_in),
+        };
+        let Some(debug) = debug else { return [None; N] };
+        members::offsets(&DebugSections::load(&debug, None), unit, paths)
     }
 
     /// Files with units of the binary (split DWARF) that look-ups did not find. Inlined functions of these units

@@ -67,6 +67,7 @@ mod kernel_code;
 mod kernel_config;
 mod lack;
 mod long_names;
+mod members;
 mod metered;
 mod mini_debug_info;
 mod names_writer;

@@ -67,6 +67,8 @@ impl Feature {
     pub const WHIT_TRIGGER: Feature = Feature(231);
     /// Records that a bound of memory took before they were written.
     pub const WHIT_LET_GO: Feature = Feature(233);
+    /// Reasons for which goroutines wait.
+    pub const WHIT_GOROUTINES: Feature = Feature(235);
 
     /// Features of perf, by their numbers from 1 on.
     const NAMES: [&'static str; 31] = [

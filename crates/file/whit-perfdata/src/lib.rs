@@ -57,6 +57,7 @@ pub mod existing;
 pub mod export;
 pub mod feature;
 pub mod feature_lists;
+pub mod goroutine;
 pub mod header;
 pub mod interpreted;
 pub mod ledger;

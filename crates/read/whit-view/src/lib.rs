@@ -67,6 +67,7 @@ pub mod warning;
 pub mod why;
 pub mod width;
 
+pub mod goroutines;
 mod held_up;
 mod json_facets;
 mod json_list;

@@ -22,6 +22,17 @@ pub enum WhyError {
     /// It has no requests.
     #[error("{0} has no requests: record with whit record --request NAME=BINARY:FUNCTION")]
     NoRequests(String),
+    /// It has no goroutines.
+    #[error("{0} has no goroutines: record a Go program with whit record --goroutines")]
+    NoGoroutines(String),
+    /// Its goroutines wait too often.
+    #[error("{path} has more than {max} waits of goroutines: record a shorter time")]
+    TooManyGoroutineWaits {
+        /// The recording.
+        path: String,
+        /// Waits that are taken.
+        max: usize,
+    },
     /// It has no requests of this name.
     #[error("{path} has no requests '{name}': it has {known}")]
     NoRequestName {

@@ -31,6 +31,7 @@
 
 mod error;
 mod explained;
+mod goroutines;
 mod group;
 mod histories;
 mod history;
@@ -45,6 +46,9 @@ mod times;
 
 pub use error::WhyError;
 pub use explained::Explained;
+pub use goroutines::{
+    GoPairing, GoPart, GoRow, GoWait, GoWaker, GoroutineWaits, Goroutines, WaitEnd,
+};
 pub use group::{ExplainedGroup, Group, GroupKey};
 pub use histories::histories;
 pub use history::{MAX_INTERVALS, Run, ThreadHistory, Wait, WaitSite, WakeUp, Waker};

@@ -219,6 +219,8 @@ pub struct RecordOptions {
     pub command_line: Vec<String>,
     /// whit's version, for the header.
     pub version: String,
+    /// Reasons for which goroutines wait, for the header.
+    pub wait_reasons: Vec<String>,
 }
 
 impl RecordOptions {
@@ -243,6 +245,7 @@ impl RecordOptions {
             kept_files: None,
             command_line: Vec::new(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            wait_reasons: Vec::new(),
         }
     }
 }

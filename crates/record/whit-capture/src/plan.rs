@@ -95,6 +95,7 @@ pub(crate) struct SynthesisPlan {
 pub(crate) struct HeaderPlan {
     pub(crate) version: String,
     pub(crate) command_line: Vec<String>,
+    pub(crate) wait_reasons: Vec<String>,
     pub(crate) choices: Choices,
     /// The clock of the time stamps, where it is not the kernel's own.
     pub(crate) clock: Option<ClockId>,
@@ -160,6 +161,7 @@ impl RecordPlan {
             },
             header: HeaderPlan {
                 version: options.version.clone(),
+                wait_reasons: options.wait_reasons.clone(),
                 command_line: options.command_line.clone(),
                 choices: options.choices,
                 clock: events.clock,

@@ -24,6 +24,7 @@ mod event_args;
 mod event_tables;
 pub mod export;
 pub mod failure;
+mod goroutines;
 mod heading;
 mod help;
 mod input;
@@ -108,6 +109,8 @@ enum Command {
     Why(why::WhyArgs),
     /// Show the durations of requests, and the parts of their time that make some of them slow
     Requests(requests::RequestsArgs),
+    /// Show where the goroutines of a Go program wait, and which goroutines end the waits
+    Goroutines(goroutines::GoroutinesArgs),
     /// Write a recording in the form that other tools read
     Export(export::ExportArgs),
     /// Show the page of a recording in the browser, with exact ranges of time, and in Firefox Profiler
@@ -197,6 +200,7 @@ fn run() -> Result<u8> {
         Command::Locks(args) => locks::run(&args),
         Command::Why(args) => why::run(&args),
         Command::Requests(args) => requests::run(&args),
+        Command::Goroutines(args) => goroutines::run(&args),
         Command::Export(args) => export::run(&args),
         Command::Serve(args) => serve::start(&args),
         Command::Query(args) => query::start(&args),

@@ -32,6 +32,7 @@ fn needed(command: &Command) -> &'static [Capability] {
         | Command::Locks(_)
         | Command::Why(_)
         | Command::Requests(_)
+        | Command::Goroutines(_)
         | Command::Export(_)
         | Command::Serve(_)
         | Command::Query(_)
@@ -54,6 +55,7 @@ pub(crate) fn symbol_args(command: &mut Command) -> Option<&mut SymbolArgs> {
         Command::Locks(args) => Some(&mut args.load.symbols),
         Command::Why(args) => Some(&mut args.symbols),
         Command::Requests(args) => Some(&mut args.symbols),
+        Command::Goroutines(args) => Some(&mut args.symbols),
         Command::Export(args) => Some(&mut args.load.symbols),
         Command::Serve(args) => Some(&mut args.load.symbols),
         Command::Record(_)

@@ -6,11 +6,13 @@ mod all_events;
 mod chains;
 mod embed;
 mod events;
+mod goroutines;
 mod names;
 mod off_cpu;
 mod one_frame;
 mod overhead;
 mod parse;
+mod probes;
 mod rates;
 mod requests;
 mod run;
@@ -34,8 +36,9 @@ use all_events::AllEventsArgs;
 use anyhow::Result;
 use chains::ChainArgs;
 use names::NameArgs;
+use probes::Probes;
 use rates::RateArgs;
-use requests::{RequestSpec, Requests};
+use requests::RequestSpec;
 use samples::SampleArgs;
 use sideband::SidebandArgs;
 use std::ffi::OsString;
@@ -44,8 +47,8 @@ use whit_capture::affinity::{Affinity, ThreadSpec};
 use whit_capture::event::EventSpec;
 use whit_capture::notice::{Listener, Notice};
 use whit_capture::options::{
-    Choices, Engine, EventPlan, Files, KEPT_FILES_MAX_BYTES, KeptFilesPlan, LoaderPaths, Output,
-    RecordOptions, RingSize, Start, Streaming, SwitchOutput, TrackingPlan,
+    CallGraph, Choices, Engine, EventPlan, Files, KEPT_FILES_MAX_BYTES, KeptFilesPlan, LoaderPaths,
+    Output, RecordOptions, RingSize, Start, Streaming, SwitchOutput, TrackingPlan,
 };
 use whit_host::control::ControlSpec;
 use whit_host::roots::Roots;
@@ -80,6 +83,10 @@ pub(crate) struct RecordArgs {
     /// ,key=arg1. Records context switches and wake-ups too
     #[arg(long, value_name = "NAME=BINARY:FUNCTION", help_heading = heading::EVENTS)]
     request: Vec<RequestSpec>,
+    /// Record the waits of the goroutines of a Go program (a command or -p), for `whit goroutines`: reason, call chain,
+    /// and the goroutine that ends the wait. Each park and each resumption costs some microseconds
+    #[arg(long, help_heading = heading::EVENTS)]
+    goroutines: bool,
     /// Skip events that this machine does not have, name each of them, and record the rest
     #[arg(long, help_heading = heading::EVENTS)]
     skip_unsupported: bool,
@@ -293,7 +300,7 @@ impl RecordArgs {
     fn options(
         &self,
         roots: &Roots,
-        requests: &Requests,
+        probes: &mut Probes,
         listener: &mut dyn Listener,
     ) -> Result<RecordOptions> {
         if let Some(first) = self.command.first().and_then(|name| name.to_str())
@@ -319,11 +326,23 @@ impl RecordArgs {
         let output = if output.as_os_str() == "-" { Output::Stdout } else { Output::File(output) };
         self.check_embedding(&output)?;
         let mut specs = self.events(&event_args, listener)?;
-        specs.extend_from_slice(&requests.events);
+        specs.extend(requests::events(&self.request, roots, probes)?);
+        let mut chains = self.chains.plan();
+        if self.goroutines && self.chains.call_graph.is_none() {
+            // As with -g: without them a wait has no place.
+            chains.call_graph = CallGraph::FramePointer;
+        }
+        let goroutines = match self.goroutines {
+            true => Some(goroutines::watch(&target, &self.command, roots, probes)?),
+            false => None,
+        };
+        let (of_goroutines, wait_reasons) =
+            goroutines.map(|it| (it.events, it.reasons)).unwrap_or_default();
+        specs.extend(of_goroutines);
         let events = EventPlan {
             target,
             rate: self.rates.plan(roots)?,
-            chains: self.chains.plan(),
+            chains,
             fields: self.samples.plan()?,
             counts: self.sideband.counts(),
             tracking,
@@ -361,6 +380,7 @@ impl RecordArgs {
             kept_files: self.kept_files(),
             command_line: command_line(),
             version: format!("whit {}", env!("CARGO_PKG_VERSION")),
+            wait_reasons,
             ..RecordOptions::new(events, self.command.clone(), output)
         })
     }

@@ -7,6 +7,8 @@
 //! Memory grows with threads, binaries and distinct call chains ([`MAX_CALLSITES`]), not with samples.
 
 mod dimensions;
+mod goroutines;
+mod hits;
 mod objects;
 mod request_marks;
 mod sample_facts;
@@ -18,6 +20,7 @@ mod sample_sums_tests;
 pub use crate::stack_table::{CallsiteRow, FrameRow, MAX_CALLSITES};
 pub use crate::switches::{IntervalRow, RunRow, TaskState, Trust, WaitKind, WaitRow};
 pub use dimensions::{BinaryRow, CgroupRow, Creation, LossRow, ThreadRow};
+pub use goroutines::{Goroutine, GoroutineChange, GoroutineObject, GoroutineWaker};
 pub use request_marks::{RequestKey, RequestMark};
 pub use sample_facts::{SampleWanted, WantedFacts};
 pub use sample_rows::SampleEntry;

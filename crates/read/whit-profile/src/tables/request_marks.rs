@@ -1,14 +1,9 @@
 //! Beginnings and ends of requests, as their probes were hit.
 
-use super::sample_facts::{FactFinder, SampleWanted, WantedFacts};
 use super::{StreamEnd, TableSource};
-use crate::in_order::ordered::{Batch, OrderedSamples};
-use crate::samples::Samples;
-use crate::second_pass::sample_sums::{ParsedSample, SampleSums};
 use crate::trace_number::Number;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use whit_perfdata::attr::pmu_type;
 use whit_perfdata::feature::Feature;
 use whit_perfdata::request::{Edge, KEY, STACK_POINTER, request_of};
@@ -129,40 +124,17 @@ impl TableSource {
         if !events.iter().any(Option::is_some) {
             return Ok(());
         }
-        let facts = WantedFacts { thread: true, ..WantedFacts::default() };
-        let wanted = SampleWanted { facts, ..SampleWanted::default() };
-        let (reading, prepared) = (self.reading(), &self.prepared);
-        let progress = reading.progress(1);
-        let mut samples = OrderedSamples::within(prepared, None, reading.threads(), &progress);
-        let mut sums = SampleSums::new(reading, &Samples::default(), prepared);
-        let mut finder = FactFinder::new(self, &wanted);
-        let mut batch = Batch::default();
-        loop {
-            samples.next_batch(&mut batch)?;
-            if batch.is_empty() {
-                break;
-            }
-            for pending in batch.iter() {
-                let mut parsed = ParsedSample::empty();
-                let read = sums.parse_into(pending.record(), pending.block(), &mut parsed);
-                let event = events.get(parsed.event).and_then(Option::as_ref);
-                let (Ok(()), Some(event), Some(raw)) = (read, event, parsed.sample.raw) else {
-                    continue;
-                };
-                let thread = finder.find(&parsed, pending.time).and_then(|facts| facts.thread);
-                let Some(thread) = thread else { continue };
-                take(RequestMark {
-                    time: pending.time,
-                    thread,
-                    kind: event.kind,
-                    edge: event.edge,
-                    stack_pointer: event.stack_pointer.and_then(|number| number.read(raw)),
-                    key: event.key.as_ref().and_then(|key| key.read(raw)),
-                });
-            }
-            batch.clear();
-        }
-        self.troubles.unreadable.fetch_max(sums.unreadable(), Ordering::Relaxed);
-        Ok(())
+        let is_mark: Vec<_> = events.iter().map(Option::is_some).collect();
+        self.hits(&is_mark, false, &mut |hit| {
+            let Some(event) = events.get(hit.event).and_then(Option::as_ref) else { return };
+            take(RequestMark {
+                time: hit.time,
+                thread: hit.thread,
+                kind: event.kind,
+                edge: event.edge,
+                stack_pointer: event.stack_pointer.and_then(|number| number.read(hit.raw)),
+                key: event.key.as_ref().and_then(|key| key.read(hit.raw)),
+            });
+        })
     }
 }

@@ -69,6 +69,9 @@ fn known_beforehand(
     features.set_string(Feature::VERSION, &plan.version);
     features.set_cmdline(&plan.command_line);
     features.set_event_desc(descriptions);
+    if !plan.wait_reasons.is_empty() {
+        features.set_wait_reasons(&plan.wait_reasons);
+    }
     let ids = code::kernel_build_ids(plan.choices, roots);
     if !ids.is_empty() {
         features.set_build_ids(&ids);

@@ -2,7 +2,7 @@
 
 use super::embed::{self, Embedded};
 use super::one_frame::FirstChains;
-use super::requests::Requests;
+use super::probes::Probes;
 use super::samples::arch;
 use super::{RecordArgs, off_cpu, overhead};
 use crate::message;
@@ -30,8 +30,8 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8> {
     }
     let mut listener = Notices(args);
     let roots = Roots::default();
-    let requests = Requests::new(&args.request, &roots)?;
-    let options = args.options(&roots, &requests, &mut listener)?;
+    let mut probes = Probes::default();
+    let options = args.options(&roots, &mut probes, &mut listener)?;
     if args.dry_run {
         return Ok(0);
     }

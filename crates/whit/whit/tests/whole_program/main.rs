@@ -36,6 +36,7 @@ mod flight;
 mod followed;
 mod go_stacks;
 mod golden;
+mod goroutines;
 mod hangs;
 mod interrupts;
 mod intervals;

@@ -3,20 +3,18 @@
 mod argument;
 mod usdt;
 
+use super::probes::Probes;
 use crate::failure::bail_usage;
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use whit_capture::event::EventSpec;
 use whit_elf::ElfImage;
-use whit_events::Sampling;
 use whit_host::roots::Roots;
-use whit_host::user_probe::{ProbeAt, ProbePlace, UserProbes};
-use whit_perfdata::attr::pmu_type;
+use whit_host::user_probe::{ProbeAt, ProbePlace};
 use whit_perfdata::request::{Edge, KEY, STACK_POINTER, event_name};
 use whit_symbolize::{DebugDirs, DsoKind, DsoSpec, Symbolizer, SymbolizerConfig, demangle};
 use whit_types::Svma;
@@ -60,38 +58,26 @@ impl FromStr for RequestSpec {
     }
 }
 
-/// Requests with the probes of their functions, which go with this.
-pub(super) struct Requests {
-    pub(super) events: Vec<EventSpec>,
-    _probes: Option<UserProbes>,
-}
-
-impl Requests {
-    /// Makes two probes for each.
-    pub(super) fn new(requests: &[RequestSpec], roots: &Roots) -> Result<Requests> {
-        if requests.is_empty() {
-            return Ok(Requests { events: Vec::new(), _probes: None });
-        }
-        let mut names = BTreeSet::new();
-        if let Some(twice) = requests.iter().find(|request| !names.insert(&request.name)) {
-            bail_usage!("--request: the name '{}' is given twice", twice.name);
-        }
-        let tracefs = roots.tracefs().context(
-            "--request: the probes of the kernel are in tracefs, which is not mounted or not readable: as root, mount -t \
-             tracefs nodev /sys/kernel/tracing, and record",
-        )?;
-        let mut probes = UserProbes::new(tracefs);
-        let mut events = Vec::new();
-        for request in requests {
-            let added = request.add(&mut probes);
-            events.extend(added.with_context(|| format!("--request {}", request.name))?);
-        }
-        Ok(Requests { events, _probes: Some(probes) })
+/// Makes two events for each request.
+pub(super) fn events(
+    requests: &[RequestSpec],
+    roots: &Roots,
+    probes: &mut Probes,
+) -> Result<Vec<EventSpec>> {
+    let mut names = BTreeSet::new();
+    if let Some(twice) = requests.iter().find(|request| !names.insert(&request.name)) {
+        bail_usage!("--request: the name '{}' is given twice", twice.name);
     }
+    let mut events = Vec::new();
+    for request in requests {
+        let added = request.add(roots, probes);
+        events.extend(added.with_context(|| format!("--request {}", request.name))?);
+    }
+    Ok(events)
 }
 
 impl RequestSpec {
-    fn add(&self, probes: &mut UserProbes) -> Result<[EventSpec; 2]> {
+    fn add(&self, roots: &Roots, probes: &mut Probes) -> Result<[EventSpec; 2]> {
         let path = found(&self.binary)?;
         let file = File::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
         let image = ElfImage::from_file(&path, &file)?;
@@ -106,22 +92,9 @@ impl RequestSpec {
         };
         let mut event = |edge, place: Result<(ProbeAt, Vec<ProbePlace>)>| {
             let (at, places) = place?;
-            let id = probes.add(at, &file, &places).map_err(|error| {
-                if error.kind() == ErrorKind::PermissionDenied {
-                    return anyhow!(
-                        "only root may make probes in programs: run whit record with sudo"
-                    );
-                }
-                let fields: Vec<_> = places.iter().map(|place| &*place.fields).collect();
-                let (path, fields) = (path.display(), fields.join("; "));
-                anyhow!(
-                    "the kernel refuses a probe at {path}:{} ({fields}): {error}",
-                    self.function
-                )
-            })?;
-            let mut event = EventSpec::new(&event_name(&self.name, edge), pmu_type::TRACEPOINT, id);
-            event.event.name_given = true;
-            event.event.terms.sampling = Some(Sampling::Period(1));
+            let name = event_name(&self.name, edge);
+            let place = (at, &places[..]);
+            let mut event = probes.add(("--request", roots), &name, (&path, &file), place)?;
             event.is_without_chains = true;
             Ok::<_, anyhow::Error>(event)
         };
@@ -184,7 +157,7 @@ impl RequestSpec {
 }
 
 /// The file itself, or the command of this name.
-fn found(binary: &Path) -> Result<PathBuf> {
+pub(super) fn found(binary: &Path) -> Result<PathBuf> {
     if binary.as_os_str().as_bytes().contains(&b'/') {
         return binary.canonicalize().with_context(|| format!("cannot open {}", binary.display()));
     }
