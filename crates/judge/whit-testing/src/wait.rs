@@ -4,7 +4,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Longer than anything takes that a test waits for, on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(180);
 /// A recorder has samples of so much work.
 pub const WORK: Duration = Duration::from_millis(50);
 /// Between two looks.

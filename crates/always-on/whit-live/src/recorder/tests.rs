@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use whit_testing::wait::wait_until;
 
 const STREAM: &str = "../../../tests/recordings/golden/perf-pipe/recording.data";
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn parts() -> Parts {
     let bounds = Bounds { keep_ns: u64::MAX, bytes_max: 1 << 30 };

@@ -10,7 +10,7 @@ use whit_testing::wait::{Busy, is_soon, wait_until};
 use whit_testing::{Skip, check};
 
 /// Long enough for a busy machine.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn settings(rules: &[&str]) -> Settings {
     Settings { on: rules.iter().map(|rule| rule.parse().unwrap()).collect(), ..Settings::default() }

@@ -16,7 +16,7 @@ const DRAINS: u64 = 5;
 /// Work of the program between two drains. It is sampled four thousand times a second.
 const BETWEEN: Duration = Duration::from_millis(1);
 /// A stream that has no mark in this time will have none.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The stream of a recorder, taken while it is written.
 struct Stream {

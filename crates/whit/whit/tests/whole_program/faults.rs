@@ -3,7 +3,7 @@
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
 use crate::support::stats::Stats;
 use crate::support::tools::{command, perf, record, text, whit, workload};
@@ -44,11 +44,7 @@ fn a_killed_recorder_leaves_all_flushed_records() {
             let mut whit_record = whit_record(mode, &path);
             whit_record.args(["--call-graph", "dwarf,8192", "--"]);
             whit_record.args(["sh", "-c", "while :; do :; done"]).stderr(Stdio::null());
-            let mut recorder = whit_record.process_group(0).spawn().expect("run whit");
-            wait_until("data is in the file", || size(&path) > 200_000 || exited(&mut recorder));
-            let ended = recorder.try_wait().expect("look at whit");
-            kill_group(&recorder);
-            let _ = recorder.wait();
+            let ended = killed_behind(&mut whit_record, &path, 200_000);
             assert_eq!(ended, None, "{mode}: whit ended by itself");
             let output = whit().args(["report", "--stats", "-i"]).arg(&path).output();
             let output = output.expect("run whit");
@@ -95,11 +91,7 @@ fn perf_reads_an_export_of_a_killed_recorders_file() {
             whit_record.env("XDG_CACHE_HOME", directory.path().join("cache"));
             whit_record.args(["-m", "64K", "--", "sh", "-c", "while :; do :; done"]);
             whit_record.stderr(Stdio::null());
-            let mut recorder = whit_record.process_group(0).spawn().expect("run whit");
-            wait_until("data is in the file", || size(&path) > 50_000 || exited(&mut recorder));
-            let ended = recorder.try_wait().expect("look at whit");
-            kill_group(&recorder);
-            let _ = recorder.wait();
+            let ended = killed_behind(&mut whit_record, &path, 50_000);
             assert_eq!(ended, None, "{mode}: whit ended by itself");
             let ours = whit_stats(&path);
             let exported =
@@ -117,6 +109,14 @@ fn perf_reads_an_export_of_a_killed_recorders_file() {
         }
         Ok(())
     });
+}
+
+/// Kills a recorder with its command when so much is in its file; gives the status of one that ended by itself.
+fn killed_behind(recorder: &mut Command, path: &Path, bytes: u64) -> Option<ExitStatus> {
+    let recorder = recorder.process_group(0).spawn().expect("run whit");
+    let mut recorder = EndedWithGroup(recorder);
+    wait_until("data is in the file", || size(path) > bytes || exited(&mut recorder.0));
+    recorder.0.try_wait().expect("look at whit")
 }
 
 fn exited(child: &mut Child) -> bool {

@@ -87,7 +87,7 @@ fn a_service_counts_and_names_as_alone() {
 }
 
 /// How long pictures are waited for.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(50);
 
 #[test]
 fn pictures_of_top_count_and_name_as_alone() {
