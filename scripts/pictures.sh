@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes the pictures and the terminal output of the README from real runs: docs/images/page.png, waits.png and tracks.png
-# of PostgreSQL under pgbench, terminal.png and terminal.cast of the same, and the two blocks of output. Needs chromium,
+# Makes the pictures and the terminal output of the README from real runs: docs/images/page.png, waits.png, tracks.png and
+# requests.png of PostgreSQL under pgbench, terminal.png and terminal.cast of the same, and the two blocks of output. Needs chromium,
 # node, npm, tmux, and PostgreSQL with its tools.
 set -euo pipefail
 . "$(dirname "$0")/env.sh"
@@ -40,6 +40,9 @@ chmod +x /usr/local/bin/shop
 quietly "$OUT/postgres.log" shop "-i -s 2"
 whit record --wakeups -e cpu-clock,page-faults -F 1999 -o page.data -- shop "-c 6 -j 2 -T 3" >/dev/null 2>&1
 whit report -i page.data --html page.html >/dev/null
+query="query=$PG/postgres:query__start..query__done,key=arg1:string"
+whit record -a --request "$query" -o requests.data -- shop "-c 6 -j 2 -T 3" >/dev/null 2>&1
+whit report -i requests.data --html requests.html >/dev/null
 
 # picture PAGE FILE HEIGHT SCHEME [SELECTOR]
 picture() {
@@ -48,6 +51,7 @@ picture() {
 picture "page.html" page.png 800 light
 picture "page.html#view=switches&hideKernel=1" waits.png 800 dark '#wait-sites .list-row:has-text("lock") >> nth=0'
 picture "page.html#view=tracks&event=6&range=1000000000-1060000000" tracks.png 800 light
+picture "requests.html#view=requests" requests.png 800 dark
 
 (cd "$ROOT" && scripts/cast.sh /mnt/page.data)
 
