@@ -137,7 +137,11 @@ impl Question for PageParts {
 pub(crate) fn requests(reading: Reading<'_>) -> Result<Option<RequestTables>, LoadError> {
     let has_requests =
         reading.recording().events.iter().any(|event| request_of(&event.name).is_some());
-    if !has_requests || reading.is_part() {
+    if !has_requests {
+        return Ok(None);
+    }
+    if reading.is_part() {
+        message::note("a page of a part of the recording has no requests");
         return Ok(None);
     }
     let requests = match reading.answer(AllRequests::default()) {
