@@ -28,6 +28,9 @@
 #define PYTHON_INDEX_BYTES_AT 9
 #define PYTHON_KEYS_KIND_AT 10
 #define PYTHON_INDEX_AT 32
+/* The length of a string, and the one that names modules: `__name__`. */
+#define PYTHON_LENGTH_AT 16
+#define PYTHON_MODULE_NAME 0x5f5f656d616e5f5full
 
 /* [number]; 0 stands for none. */
 struct {
@@ -62,8 +65,11 @@ struct {
 	__uint(max_entries, FUNCTIONS_RING_BYTES);
 } functions SEC(".maps");
 
+/* Names of a module that are looked at for its own, which is the first one of an imported module. */
+#define MODULE_ENTRIES_MAX 4
+
 /* Pieces of the process's memory that come with a function: its code object; its file, name and lines; the names of its
- * module, their keys, the first entry of these, and the strings of that. A module's first name is that of its own. */
+ * module, their keys, the entry of its own name, and the strings of that. */
 enum function_piece {
 	PIECE_CODE = 0,
 	PIECE_FILE = 1,
@@ -186,6 +192,31 @@ static ALWAYS_INLINE u64 code_word(const struct function_record *record, u32 off
 	return record->code[offset % sizeof(record->code) / 8];
 }
 
+/* Whether the copied key is the name of modules: behind its head, the shorter one of 3.12 or the longer one. */
+static ALWAYS_INLINE u32 is_module_name(const struct function_record *record)
+{
+	return record->key[PYTHON_LENGTH_AT / 8] == sizeof(u64) &&
+	       (record->key[5] == PYTHON_MODULE_NAME || record->key[6] == PYTHON_MODULE_NAME);
+}
+
+/* Copies an entry, and its strings where it has the module's name. Whether it has. */
+static ALWAYS_INLINE u32 copy_entry(struct function_record *record, u64 entry, u32 has_hash)
+{
+	/* A copy that fails leaves nothing there. */
+	record->sizes[PIECE_ENTRY] = 0;
+	record->sizes[PIECE_KEY] = 0;
+	__builtin_memset(record->entry, 0, sizeof(record->entry));
+	__builtin_memset(record->key, 0, sizeof(record->key));
+	COPY_PIECE(record, PIECE_ENTRY, entry, entry);
+	u64 key = has_hash ? record->entry[1] : record->entry[0];
+	u64 value = has_hash ? record->entry[2] : record->entry[1];
+	COPY_PIECE(record, PIECE_KEY, key, key);
+	if (!is_module_name(record))
+		return 0;
+	COPY_PIECE(record, PIECE_MODULE, module, value);
+	return 1;
+}
+
 static ALWAYS_INLINE void copy_module(struct function_record *record)
 {
 	COPY_PIECE(record, PIECE_GLOBALS, globals, record->function.globals);
@@ -196,11 +227,11 @@ static ALWAYS_INLINE void copy_module(struct function_record *record)
 	u32 has_hash = !head[PYTHON_KEYS_KIND_AT];
 	if (!keys)
 		return;
-	COPY_PIECE(record, PIECE_ENTRY, entry, entry);
-	u64 key = has_hash ? record->entry[1] : record->entry[0];
-	u64 value = has_hash ? record->entry[2] : record->entry[1];
-	COPY_PIECE(record, PIECE_KEY, key, key);
-	COPY_PIECE(record, PIECE_MODULE, module, value);
+	for (u32 i = 0; i < MODULE_ENTRIES_MAX; i++) {
+		if (copy_entry(record, entry, has_hash))
+			return;
+		entry += has_hash ? 24 : 16;
+	}
 }
 
 /* Hands a function over with the memory that names it: the code of a module or a class is gone as soon as it has run. */

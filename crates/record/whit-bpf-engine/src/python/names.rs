@@ -213,7 +213,7 @@ impl Reader {
         layout: &ObjectLayout,
     ) -> Option<InterpretedFunction> {
         let copied = Memory(met).function(&met.function, layout);
-        if let Some(ReadFunction { function, is_whole: true }) = copied {
+        if let Some(ReadFunction { function, is_whole: true, .. }) = copied {
             return Some(function);
         }
         let living = self.living(met, layout).or_else(|| {
@@ -221,7 +221,13 @@ impl Reader {
             self.memories.remove(&met.function.pid)?;
             self.living(met, layout)
         });
-        living.or(copied.map(|copied| copied.function))
+        match (living, copied) {
+            // Since then, the module's memory may have become another one's.
+            (Some(living), Some(ReadFunction { function: copied, has_module: true, .. })) => {
+                Some(InterpretedFunction { name: copied.name, ..living })
+            }
+            (living, copied) => living.or(copied.map(|copied| copied.function)),
+        }
     }
 
     fn living(&mut self, met: &Announcement, layout: &ObjectLayout) -> Option<InterpretedFunction> {

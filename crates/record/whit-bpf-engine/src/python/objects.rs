@@ -19,6 +19,9 @@ const ENTRIES_MAX: u64 = 64;
 /// Bytes of a code unit.
 const UNIT_BYTES: u64 = 2;
 
+/// Bits of the word of references at the front of an object that no object has set. Where memory is free, the word is
+/// 0 or the address of other free memory, which has some of them.
+const NO_REFERENCES: u64 = 0xffff << 32;
 /// Where objects have the number of their elements: code objects, strings of bytes.
 const SIZE_AT: u64 = 16;
 /// Where strings of bytes have these.
@@ -72,11 +75,14 @@ impl Source for Announcement {
     }
 }
 
-/// A function, and whether its module and all its lines were there.
+/// A function, as far as its memory was there.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct ReadFunction {
     pub(super) function: InterpretedFunction,
+    /// Its module and all its lines were there.
     pub(super) is_whole: bool,
+    /// Its name has that of its module.
+    pub(super) has_module: bool,
 }
 
 /// The memory of a process.
@@ -99,6 +105,11 @@ impl<S: Source> Memory<'_, S> {
     fn bytes(&self, at: u64, count: u64) -> Option<Vec<u8>> {
         let mut bytes = vec![0; count as usize];
         self.0.read(at, &mut bytes).then_some(bytes)
+    }
+
+    /// Whether an object has references. A freed one may have all the rest of its memory still.
+    fn is_alive(&self, object: u64) -> Option<bool> {
+        self.word(object).map(|word| word != 0 && word & NO_REFERENCES == 0)
     }
 
     /// The number that differs between code objects that one address has in turn.
@@ -160,7 +171,7 @@ impl<S: Source> Memory<'_, S> {
         let at = |offset: u64| met.code.checked_add(offset);
         let is_it = || {
             let is_it = || Some(self.identity(met.code, layout.identity)? == met.identity);
-            !S::MAY_CHANGE || is_it().unwrap_or(false)
+            !S::MAY_CHANGE || (is_it() == Some(true) && self.is_alive(met.code) == Some(true))
         };
         if !is_it() {
             return None;
@@ -174,11 +185,13 @@ impl<S: Source> Memory<'_, S> {
         let table = table.checked_add(BYTES_AT)?;
         let known_bytes = self.0.known_bytes(table, table_bytes);
         let table = self.bytes(table, known_bytes)?;
-        let module = self.module(met.globals, layout);
+        // Code may outlive its module, and another one then has the address.
+        let module = if S::MAY_CHANGE { None } else { self.module(met.globals, layout) };
         if !is_it() {
             return None;
         }
-        let is_whole = module.is_some() && known_bytes == table_bytes;
+        let has_module = module.is_some();
+        let is_whole = has_module && known_bytes == table_bytes;
         let decode = if known_bytes == table_bytes { lines::decode } else { lines::decode_front };
         let unit_at = |unit: u32| (layout.instructions as u32).saturating_add(unit * 2);
         let decoded = decode(&table, first_line);
@@ -199,7 +212,7 @@ impl<S: Source> Memory<'_, S> {
             file,
             lines,
         };
-        Some(ReadFunction { function, is_whole })
+        Some(ReadFunction { function, is_whole, has_module })
     }
 }
 
@@ -292,6 +305,7 @@ mod tests {
             self.word(lines + SIZE_AT, table.len() as u64);
             self.put(lines + BYTES_AT, &table);
             let code = self.room(LAYOUT.instructions as usize + 6);
+            self.word(code, 1);
             self.word(code + SIZE_AT, 3);
             self.put(code + LAYOUT.first_line, &40u32.to_le_bytes());
             self.word(code + PythonIdentity::VERSION_AT, IDENTITY);
@@ -347,7 +361,12 @@ mod tests {
             let file = heap.text("/srv/shop/stock.py", 1);
             let (globals, code) = (heap.globals(module, general), heap.code(name, file));
             let function = heap.read(code, globals).expect("a function");
-            assert_eq!(function.name, b"py::shop.stock.Shop.sell");
+            let announced = heap.announce((code, globals), &[(BASE, heap.0.len())]);
+            let copied = Memory(&announced).function(&announced.function, &LAYOUT);
+            let copied = copied.map(|copied| copied.function);
+            assert_eq!(name_of(copied), Some("py::shop.stock.Shop.sell".to_owned()));
+            // In living memory, the module may be another one by now.
+            assert_eq!(function.name, b"py::stock.Shop.sell");
             assert_eq!((function.file, function.pid), (b"/srv/shop/stock.py".to_vec(), Pid(7)));
             assert_eq!(function.start, Heap::function(code, globals).frames_start());
             assert_eq!(function.size_bytes, 198);
@@ -374,6 +393,23 @@ mod tests {
         assert!(heap.read(code, 0).is_some());
         heap.word(code + PythonIdentity::VERSION_AT, IDENTITY + 1);
         assert_eq!(heap.read(code, 0), None);
+    }
+
+    #[test]
+    fn a_freed_code_object_has_no_name() {
+        let mut heap = Heap(Vec::new());
+        let (name, file) = (heap.text("f", 1), heap.text("f.py", 1));
+        let code = heap.code(name, file);
+        // References: of 3.11; immortal, of 3.12 and of 3.14, which has flags in the upper bits.
+        for references in [3, 0xffff_ffff, 0x0005_0000_c000_0000] {
+            heap.word(code, references);
+            assert!(heap.read(code, 0).is_some(), "{references:#x}");
+        }
+        // Its memory is the last free one, or others follow.
+        for next in [0, 0x7f3a_1234_5670, 0x5581_0000_1230] {
+            heap.word(code, next);
+            assert_eq!(heap.read(code, 0), None, "{next:#x}");
+        }
     }
 
     #[test]
@@ -417,7 +453,8 @@ mod tests {
         };
         let whole = read(&[all]).expect("a function");
         assert!(whole.is_whole);
-        assert_eq!(Some(whole.function), heap.read(code, globals));
+        let with_module = Some("py::shop.stock.Shop".to_owned());
+        assert_eq!(name_of(Some(whole.function)), with_module);
         // Without the module's names, that of its file stands for it.
         let table = heap.read_word(code + LAYOUT.linetable);
         let parts = [(code, 192), (name, 64), (file, 80)];
