@@ -75,7 +75,8 @@ fn create(source: &TableSource, losses: &Losses, number: u32, history: &mut Thre
     let Some((first, _)) = history.span().filter(|_| !history.has_creator()) else { return };
     if let Some(Creation { at, by }) = source.creation_of(number, first) {
         let creation = WakeUp { at, waker: Waker::Thread(by) };
-        history.add_creation(creation, |until| losses.touch(at, until));
+        let tid = source.thread(number).map_or(Tid(0), |thread| thread.tid);
+        history.add_creation(creation, |until| losses.touch_switches(tid, at, until));
     }
 }
 

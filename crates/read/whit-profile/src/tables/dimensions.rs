@@ -63,6 +63,8 @@ pub struct LossRow {
     pub to: Option<TimestampNs>,
     /// CPU of the ring; `None` where it may be any.
     pub cpu: Option<CpuId>,
+    /// The only thread that is concerned: the time when it came to its CPU is uncertain, and no other record is missing.
+    pub thread: Option<Tid>,
     /// As far as they were counted.
     pub records: u64,
 }
@@ -253,6 +255,7 @@ impl TableSource {
             from: loss.window.from,
             to: Some(loss.window.to).filter(|to| to.0 != u64::MAX),
             cpu: loss.cpu,
+            thread: loss.thread,
             records: loss.records,
         })
     }
