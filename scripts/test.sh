@@ -181,7 +181,8 @@ step "programs and tests" cargo build "${EVERYTHING[@]}" --lib --bins --examples
 step "unit and property tests" cargo test "${EVERYTHING[@]}" --lib --bins --locked --quiet --no-fail-fast
 step "documentation tests" cargo test "${EVERYTHING[@]}" --doc --locked --quiet --no-fail-fast
 step "installation" installation
-step "whole-program tests" cargo test "${EVERYTHING[@]}" --test '*' --locked --quiet --no-fail-fast -- --skip measured::
+# One more at a time than there are CPUs: tests wait for a sixth of their time.
+step "whole-program tests" cargo test "${EVERYTHING[@]}" --test '*' --locked --quiet --no-fail-fast -- --skip measured:: "--test-threads=$(($(nproc) + 1))"
 # Tests that measure the running machine judge several repetitions by their median (whit_testing::measure), one
 # test at a time: what another one does would be measured as well.
 step "measured tests" cargo test "${EVERYTHING[@]}" --test '*' --locked --quiet --no-fail-fast -- measured:: --test-threads=1
