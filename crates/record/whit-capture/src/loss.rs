@@ -190,7 +190,7 @@ impl RingWatch {
     }
 
     /// Scans a ring's bytes, record by record, until these are at least `enough_bytes`. Gives them; bytes that are no
-    /// records are among them.
+    /// records are among them. A record with traces of other recorders comes alone: see [`Self::restored`].
     pub fn observe<'a>(
         &mut self,
         slices: [&'a [u8]; 2],
@@ -206,6 +206,10 @@ impl RingWatch {
                 at = ring_slices.size_bytes();
                 break;
             };
+            let has_traces = self.has_traces(&ring_slices, seen);
+            if has_traces && at > 0 {
+                break;
+            }
             match seen.kind {
                 record_type::SAMPLE => {
                     self.note_process(&ring_slices, seen);
@@ -237,6 +241,9 @@ impl RingWatch {
             tally += Tally::of_record(&ring_slices, seen);
             at += seen.size;
             last = Some(seen);
+            if has_traces {
+                break;
+            }
         }
         self.counts.bytes += at as u64;
         self.counts.records += tally.records;
@@ -246,6 +253,34 @@ impl RingWatch {
         self.counts.last_record = last.or(self.counts.last_record);
         self.counts.last_sample = last_sample.or(self.counts.last_sample);
         ScannedRecords { ring_slices: RingSlices(ring_slices.first(at)), tally }
+    }
+
+    /// Whether the kernel has left something of other recorders in a record ([`whit_perfdata::shared_record`]).
+    #[inline]
+    fn has_traces(&self, ring_slices: &RingSlices<'_>, seen: RecordRef) -> bool {
+        let has_build_id_bit = || {
+            let bits = ring_slices.word(seen.at).map_or(0, |header| (header >> 32) as u16);
+            bits & misc::MMAP_BUILD_ID != 0
+        };
+        match seen.kind {
+            record_type::MMAP2 => !self.asks_build_ids && has_build_id_bit(),
+            _ => self.layout.own_size(ring_slices, seen) < seen.size,
+        }
+    }
+
+    /// The record without traces of other recorders, where `scanned` is one that has some. Stock perf believes all of a
+    /// record, and looks for the id of its event at the end.
+    pub(crate) fn restored(&self, scanned: &ScannedRecords<'_>) -> Option<Vec<u8>> {
+        let ring_slices = scanned.ring_slices();
+        let seen = ring_slices.record_at(0).filter(|seen| self.has_traces(&ring_slices, *seen))?;
+        let size = self.layout.own_size(&ring_slices, seen);
+        let mut record = ring_slices.first(size).concat();
+        if seen.kind == record_type::MMAP2 {
+            let bits = u16::from_le_bytes([record[4], record[5]]) & !misc::MMAP_BUILD_ID;
+            record[4..6].copy_from_slice(&bits.to_le_bytes());
+        }
+        record[6..HEADER_SIZE_BYTES].copy_from_slice(&(size as u16).to_le_bytes());
+        Some(record)
     }
 
     fn note_process(&mut self, ring_slices: &RingSlices<'_>, seen: RecordRef) {
@@ -505,7 +540,7 @@ mod tests {
         }
         let noted = |asks_build_ids, seam: usize| {
             let mut watch = RingWatch { asks_build_ids, ..watch() };
-            watch.observe([&bytes[..seam], &bytes[seam..]], usize::MAX);
+            passed(&mut watch, &bytes, seam);
             let mut paths: Vec<_> =
                 watch.mapped.iter().map(|(_, file)| file.path.to_vec()).collect();
             paths.sort();
@@ -529,8 +564,60 @@ mod tests {
         push_record(&mut bytes, record_type::BPF_EVENT, 0, &event);
         let mut watch = watch();
         assert_eq!(watch.time_of_first(&bytes), Some(TimestampNs(450)));
-        watch.observe([&bytes, &[]], usize::MAX);
+        passed(&mut watch, &bytes, bytes.len());
         assert_eq!(watch.counts.last_record, Some(TimestampNs(460)));
+    }
+
+    /// The bytes that the sink gets for a ring's bytes in two pieces.
+    fn passed(watch: &mut RingWatch, bytes: &[u8], seam: usize) -> Vec<u8> {
+        let (mut out, mut at) = (Vec::new(), 0);
+        while at < bytes.len() {
+            let back = seam.max(at);
+            let scanned = watch.observe([&bytes[at..back], &bytes[back..]], usize::MAX);
+            match watch.restored(&scanned) {
+                Some(record) => out.extend(record),
+                None => out.extend(scanned.slices().concat()),
+            }
+            at += scanned.size_bytes();
+        }
+        out
+    }
+
+    #[test]
+    fn traces_of_other_recorders_are_not_written() {
+        // Trailers: pid/tid, time, cpu, identifier; behind them older contents of the ring.
+        let name = u64::from_le_bytes(*b"bpf_a\0\0\0");
+        let symbol = words(&[0x1000, 64, name, 1, 450, 0, 7]);
+        let program = words(&[1, 0, 1, 460, 0, 7]);
+        // Its sizes are 3 and 2 bytes, before and behind the change, and these follow.
+        let poke = words(&[0x1000, 2 << 16 | 3 | 0xcccc_cccc << 32, 0xcc, 1, 470, 0, 7]);
+        let mut map = words(&[1 << 32 | 1, 0x1000, 0x1000, 0, 8 << 32 | 1, 43, 0, 5, 0]);
+        map.extend(words(&[1, 480, 0, 7]));
+        let kinds = [record_type::KSYMBOL, record_type::BPF_EVENT, record_type::TEXT_POKE];
+        let (mut found, mut wanted) = (Vec::new(), Vec::new());
+        for number in 0..3 {
+            sample(&mut found, 100 + number);
+            sample(&mut wanted, 100 + number);
+            for (kind, body) in kinds.into_iter().zip([&symbol, &program, &poke]) {
+                let older = words(&vec![99; 4 * number as usize]);
+                push_record(&mut found, kind, 0, &[&body[..], &older].concat());
+                push_record(&mut wanted, kind, 0, body);
+            }
+            push_record(&mut found, record_type::MMAP2, 2 | misc::MMAP_BUILD_ID, &map);
+            push_record(&mut wanted, record_type::MMAP2, 2, &map);
+        }
+        for seam in (0..=found.len()).step_by(8) {
+            let mut watch = watch();
+            assert_eq!(passed(&mut watch, &found, seam), wanted, "seam {seam}");
+            let records = RingSlices([&wanted, &[]]).records_from(0).count() as u64;
+            assert_eq!((watch.counts.records, watch.counts.samples), (records, 3));
+            assert_eq!(watch.counts.bytes, found.len() as u64);
+        }
+        // Such events have build ids in these records.
+        let mut asks = RingWatch { asks_build_ids: true, ..watch() };
+        let mut with_bit = Vec::new();
+        push_record(&mut with_bit, record_type::MMAP2, 2 | misc::MMAP_BUILD_ID, &map);
+        assert_eq!(passed(&mut asks, &with_bit, 0), with_bit);
     }
 
     #[test]

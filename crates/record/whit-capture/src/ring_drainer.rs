@@ -16,7 +16,7 @@ use whit_perfdata::sample::{SampleId, SampleLayout};
 use whit_sys::{Ring, affinity};
 use whit_types::{CpuId, TimestampNs};
 
-use crate::loss::{RingCounts, RingWatch};
+use crate::loss::{RingCounts, RingWatch, ScannedRecords};
 use crate::mapped_files::{FreshFile, MappedFiles};
 use crate::ring_clock::RecordClock;
 use crate::stream::{Sink, SinkError, StreamSink};
@@ -223,7 +223,7 @@ impl RingDrainer {
                 let first = watch.time_of_first(&records);
                 sink.records(&gap(since, first, owner, layout_of(ring, events)))?;
             }
-            bytes += take(&records, watch, sink)?;
+            bytes += take(&records, watch, sink, None)?;
         }
         self.end_pass(bytes, true, sink)
     }
@@ -430,12 +430,18 @@ fn oldest_first(newest_first: &[u8]) -> Vec<u8> {
 }
 
 /// Takes records that stand in memory.
-fn take(records: &[u8], watch: &mut RingWatch, sink: &mut StreamSink) -> Result<u64, SinkError> {
+fn take(
+    records: &[u8],
+    watch: &mut RingWatch,
+    sink: &mut StreamSink,
+    mut journal: Option<&mut Journal>,
+) -> Result<u64, SinkError> {
     let mut at = 0;
     while at < records.len() {
-        let scanned = watch.observe([&records[at..], &[]], sink.chunk_bytes());
-        sink.take(scanned)?;
-        at += scanned.size_bytes();
+        let (size_bytes, result) =
+            take_piece([&records[at..], &[]], watch, sink, journal.as_deref_mut());
+        at += size_bytes;
+        result?;
     }
     Ok(records.len() as u64)
 }
@@ -451,16 +457,28 @@ fn drain(
     let mut read = ring.read();
     let mut bytes = 0;
     while !read.is_empty() {
-        let scanned = watch.observe(read.slices(), sink.chunk_bytes());
-        if let Some(journal) = &mut journal {
-            journal.keep(scanned.ring_slices());
-        }
-        let (result, size_bytes) = (sink.take(scanned), scanned.size_bytes());
+        let (size_bytes, result) = take_piece(read.slices(), watch, sink, journal.as_deref_mut());
         read.release_bytes(size_bytes);
         bytes += size_bytes as u64;
         result?;
     }
     Ok(bytes)
+}
+
+/// Takes as many records as the sink likes at once. Gives their bytes.
+fn take_piece(
+    slices: [&[u8]; 2],
+    watch: &mut RingWatch,
+    sink: &mut StreamSink,
+    journal: Option<&mut Journal>,
+) -> (usize, Result<(), SinkError>) {
+    let scanned = watch.observe(slices, sink.chunk_bytes());
+    let restored = watch.restored(&scanned);
+    let own = restored.as_ref().map_or(scanned, |record| ScannedRecords::of([record, &[]]));
+    if let Some(journal) = journal {
+        journal.keep(own.ring_slices());
+    }
+    (scanned.size_bytes(), sink.take(own))
 }
 
 /// The same for a ring that the engine writes into: the stream gets the decoded records.
@@ -482,15 +500,12 @@ fn drain_decoded(
         let taken = decoder.decode(RingSlices(read.slices()), DECODED_BYTES, &mut out);
         read.release_bytes(taken);
         bytes += taken as u64;
-        if let Some(journal) = &mut journal {
-            journal.keep(RingSlices([&out, &[]]));
-        }
-        take(&out, watch, sink)?;
+        take(&out, watch, sink, journal.as_deref_mut())?;
     }
     loop {
         out.clear();
         let is_more = decoder.rest(DECODED_BYTES, &mut out);
-        take(&out, watch, sink)?;
+        take(&out, watch, sink, None)?;
         if !is_more {
             return Ok(bytes);
         }

@@ -76,6 +76,15 @@ impl TimeLayout {
         fields.map_or(seen.size, |fields| HEADER_SIZE_BYTES + fields + self.trailer_bytes)
     }
 
+    /// Size of a record without the bytes that the kernel adds for other recorders ([`shared_record`]).
+    #[inline]
+    pub fn own_size(self, ring_slices: &RingSlices<'_>, seen: RecordRef) -> usize {
+        match seen.kind {
+            record_type::SAMPLE => seen.size,
+            _ => self.end(ring_slices, seen).min(seen.size),
+        }
+    }
+
     /// The time of a record.
     #[inline]
     pub fn time(self, ring_slices: &RingSlices<'_>, seen: RecordRef) -> Option<TimestampNs> {

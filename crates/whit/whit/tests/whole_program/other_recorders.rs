@@ -132,6 +132,41 @@ fn records_of_bpf_programs_have_their_own_time_with_other_recorders() {
     });
 }
 
+/// Such records grow for each recorder, and older memory of the ring follows their own contents. Stock perf reads no
+/// recording that has an id of no event there.
+#[test]
+fn stock_perf_reads_records_of_bpf_programs_with_other_recorders() {
+    check("stock_perf_reads_records_of_bpf_programs_with_other_recorders", || {
+        probe::bpf_stacks()?;
+        probe::whole_cpus()?;
+        let place = tempfile::tempdir().expect("make a directory");
+        let path = |name: &str| place.path().join(name).to_string_lossy().into_owned();
+        let (older, newer, loader) = (path("older.data"), path("newer.data"), path("loader.data"));
+        let whit_path = whit().get_program().to_string_lossy().into_owned();
+        let load = format!("'{whit_path}' record -q --engine=bpf -o '{loader}' -- true;");
+        let mut loads = command("sh");
+        loads.args(["-c", &load.repeat(4)]);
+        // Rings that are used again and again, and two events: with one alone, perf needs no id.
+        let second = "software/config=0x0,period=10000000,name=second/";
+        let ring = ["-a", "-F", "9999", "-g", "-m", "64K", "--engine=ring", "-e", second, "-o"];
+        let options = |out| [&ring[..], &[out]].concat();
+        let inner = around(whit(), &options(&newer), &loads);
+        record(&mut around(whit(), &options(&older), &inner))?;
+        for path in [&older, &newer] {
+            let count = |mut reader: Command| {
+                let lines = text(reader.args(["script", "--show-bpf-events", "-i", path]));
+                let is_of_program =
+                    |line: &&str| line.contains("KSYMBOL") || line.contains("BPF_EVENT");
+                lines.lines().filter(is_of_program).count()
+            };
+            let (ours, perfs) = (count(whit()), count(perf()?));
+            assert!(ours > 100, "{path}: {ours}");
+            assert_eq!(ours, perfs, "{path}");
+        }
+        Ok(())
+    });
+}
+
 /// Processes that a program begins, each a sample of the event.
 const FORKS: usize = 200;
 const FORK_EVENT: &str = "sched:sched_process_fork";
@@ -159,7 +194,8 @@ fn counts_of_each_mode_are_those_of_a_run_alone() {
         let ours = place.path().join("ours.data");
         let modes: [&[&str]; 5] = [
             &["--engine=ring"],
-            &["--engine=ring", "--call-graph=dwarf"],
+            // The dumps of all samples fit in.
+            &["--engine=ring", "--call-graph=dwarf", "-m", "4M"],
             &["--engine=ring", "--threads", "--switch-events"],
             &["--engine=bpf"],
             &["--engine=bpf", "--switch-events"],
