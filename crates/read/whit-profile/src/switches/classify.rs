@@ -9,7 +9,7 @@
 
 use super::model::{SwitchSums, Wait};
 use super::wait_class::{WaitClass, WaitClassSet};
-use super::wait_class_names::{KERNEL, MANAGED, Meaning, RUNTIME, USER, meaning_of};
+use super::wait_class_names::{KERNEL, MANAGED, Meaning, PARKS, RUNTIME, USER, meaning_of};
 use crate::ids::NodeId;
 use crate::model::Profile;
 use rustc_hash::FxHashMap;
@@ -47,9 +47,7 @@ pub fn classify(frames: &[NamedFrame<'_>]) -> WaitClass {
 /// The class by the functions of the program and its libraries.
 fn by_user(frames: &[NamedFrame<'_>]) -> Option<WaitClass> {
     let user = || frames.iter().filter(|frame| !frame.kernel);
-    let runtime = user().find_map(|frame| meaning_of(RUNTIME, frame.name));
-    let managed = || user().rev().find_map(|frame| meaning_of(MANAGED, frame.name));
-    if let Some(Meaning::Class(class)) = runtime.or_else(managed) {
+    if let Some(class) = by_runtime(frames) {
         return Some(class);
     }
     let mut known = user().filter_map(|frame| meaning_of(USER, frame.name));
@@ -61,6 +59,23 @@ fn by_user(frames: &[NamedFrame<'_>]) -> Option<WaitClass> {
             Some(if is_lock { WaitClass::Lock } else { WaitClass::Queue })
         }
     }
+}
+
+/// The class by the functions of a runtime and of the managed program.
+fn by_runtime(frames: &[NamedFrame<'_>]) -> Option<WaitClass> {
+    let user = || frames.iter().filter(|frame| !frame.kernel);
+    let runtime = user().find_map(|frame| meaning_of(RUNTIME, frame.name));
+    let managed = || user().rev().find_map(|frame| meaning_of(MANAGED, frame.name));
+    match runtime.or_else(managed)? {
+        Meaning::Class(class) => Some(class),
+        Meaning::Futex | Meaning::Semaphore => None,
+    }
+}
+
+/// Whether a thread of a Java virtual machine parks, and no known function of the program says what for.
+fn is_parked(frames: &[NamedFrame<'_>]) -> bool {
+    let mut user = frames.iter().filter(|frame| !frame.kernel);
+    user.any(|frame| meaning_of(PARKS, frame.name).is_some()) && by_runtime(frames).is_none()
 }
 
 fn has_lock(frames: &[NamedFrame<'_>]) -> bool {
@@ -75,7 +90,13 @@ pub(super) fn is_kernel_lock(name: &str) -> Option<bool> {
 
 /// Classes of the stacks of waits.
 #[derive(Clone, Debug, Default)]
-pub struct NodeClasses(FxHashMap<NodeId, WaitClass>);
+pub struct NodeClasses(FxHashMap<NodeId, NodeClass>);
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct NodeClass {
+    class: WaitClass,
+    is_parked: bool,
+}
 
 impl NodeClasses {
     /// For these stacks.
@@ -92,7 +113,7 @@ impl NodeClasses {
                     frames.push(NamedFrame { name, kernel: frame.kernel });
                     at = node.parent;
                 }
-                classify(&frames)
+                NodeClass { class: classify(&frames), is_parked: is_parked(&frames) }
             });
         }
         NodeClasses(classes)
@@ -100,7 +121,13 @@ impl NodeClasses {
 
     /// The class of voluntary waits at a stack.
     pub fn get(&self, node: NodeId) -> WaitClass {
-        self.0.get(&node).copied().unwrap_or(WaitClass::Unknown)
+        self.0.get(&node).map_or(WaitClass::Unknown, |node| node.class)
+    }
+
+    /// Whether voluntary waits at a stack, which count as `queue`, may be for locks: a thread of a Java virtual machine
+    /// parks there, and no known function of the program says what for.
+    pub fn is_parked(&self, node: NodeId) -> bool {
+        self.0.get(&node).is_some_and(|node| node.class == WaitClass::Queue && node.is_parked)
     }
 
     /// The class of a wait of any kind.

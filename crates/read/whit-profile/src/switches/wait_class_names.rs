@@ -284,6 +284,10 @@ pub(super) const RUNTIME: &[Entry] = &[
     is("take_gil", Lock),
 ];
 
+/// Functions by which a Java virtual machine has a thread wait for a lock or for work: the managed program knows.
+pub(super) const PARKS: &[Entry] =
+    &[("Parker::park*", Meaning::Semaphore), ("Unsafe_Park", Meaning::Semaphore)];
+
 /// Functions of managed programs by which they wait, made of locks and queues further in. The outermost one decides:
 /// a latch is made of the same queue of threads as a lock.
 pub(super) const MANAGED: &[Entry] = &[

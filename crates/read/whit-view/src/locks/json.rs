@@ -60,6 +60,8 @@ struct Document<'a> {
     kernel_recorded: bool,
     /// Waits that are in no row: there are too many different ones.
     left_off: u64,
+    /// Waits that are in no row: threads of Java virtual machines parked, and no known function says what for.
+    parked: Parked,
     functions: Vec<Function>,
     misfits: Misfits,
     /// From when to when switches may be missing.
@@ -81,6 +83,16 @@ struct Sums {
     p95_ns: u64,
     p99_ns: u64,
     /// Waits of uncertain length: a loss touches them, or their beginning or end is not in the recording.
+    uncertain: u64,
+}
+
+/// Waits that may have been for locks, or for work.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Parked {
+    /// Waits of certain length.
+    count: u64,
+    total_ns: u64,
     uncertain: u64,
 }
 
@@ -359,6 +371,11 @@ impl<'a> Document<'a> {
             kernel_rows,
             kernel_recorded: switches.locks.kernel_recorded,
             left_off: switches.locks.left_off,
+            parked: Parked {
+                count: table.parked.sync_count.saturating_sub(table.parked.lossy_count),
+                total_ns: table.parked.sync_wait_ns,
+                uncertain: table.parked.lossy_count,
+            },
             functions: lists.functions.list,
             misfits: Misfits::of(&switches.inconsistencies),
             loss_windows_ns: switches.loss_windows.iter().map(|w| [w.from.0, w.to.0]).collect(),

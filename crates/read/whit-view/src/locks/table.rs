@@ -92,6 +92,8 @@ pub(super) struct LockTable<'a> {
     pub(super) woken: u64,
     /// Sums of the waits for locks, with the uncertain ones by cause.
     pub(super) sums: SwitchSums,
+    /// Waits of parked threads that are in no row, since nothing tells whether they were for locks.
+    pub(super) parked: SwitchSums,
     /// Wall time of the threads that is known, in nanoseconds.
     pub(super) known_ns: u64,
     /// Where each wait lies.
@@ -137,9 +139,9 @@ impl<'a> LockTable<'a> {
             let weight = |row: &LockRow<'_>| Reverse((row.waits.total_ns, row.uncertain));
             weight(a).cmp(&weight(b)).then_with(|| a.key.cmp(&b.key))
         });
-        let sums = lock_sums(stacks, switches);
+        let (sums, parked) = lock_sums(stacks, switches);
         let known_ns = known_ns(profile, switches, options);
-        LockTable { rows, total, uncertain, addressed, woken, sums, known_ns, sites }
+        LockTable { rows, total, uncertain, addressed, woken, sums, parked, known_ns, sites }
     }
 
     /// The share of the known wall time, in percent; `None` where switches were not recorded.
@@ -148,19 +150,21 @@ impl<'a> LockTable<'a> {
     }
 }
 
-/// Sums of voluntary waits for locks, as the views of switches have them.
-fn lock_sums(stacks: Stacks<'_>, switches: &Switches) -> SwitchSums {
+/// Sums of voluntary waits for locks, as the views of switches have them, and of those of parked threads.
+fn lock_sums(stacks: Stacks<'_>, switches: &Switches) -> (SwitchSums, SwitchSums) {
     let nodes = switches.rows.iter().map(|row| row.node);
     let classes = NodeClasses::of(stacks.profile(), nodes);
-    let mut sums = SwitchSums::default();
+    let (mut sums, mut parked) = (SwitchSums::default(), SwitchSums::default());
     for (_, row, _) in stacks.rows(switches) {
         for (class, part) in classes.split(row.node, &row.sums) {
-            if class == Some(WaitClass::Lock) {
-                sums.add(&part);
+            match class {
+                Some(WaitClass::Lock) => sums.add(&part),
+                Some(WaitClass::Queue) if classes.is_parked(row.node) => parked.add(&part),
+                _ => {}
             }
         }
     }
-    sums
+    (sums, parked)
 }
 
 /// The life of the threads with a chosen name, without the parts that nothing tells or the user left out.

@@ -168,6 +168,37 @@ fn call_sites_have_their_locks() {
     insta::assert_snapshot!(text_of(&two_locks(), &options));
 }
 
+/// Whether a parked thread waits for a lock is known by names of Java's functions.
+#[test]
+fn parked_threads_without_names_are_counted() {
+    let mut made = Made::new();
+    let park = ["Unsafe_Park", "Parker::park", "k:futex_wait", "k:schedule"];
+    made.wait(7, &chain(&["jit_7f@perf-7.map"], &park), None, None, &[20, 5]);
+    let table = made.finish();
+    let text = text_of(&table, &options(By::Lock));
+    assert!(
+        text.contains("# Not in the table: 2 waits of parked threads of Java, 25.0 ms: "),
+        "{text}"
+    );
+    assert!(text.contains("# No thread was seen to wait for a lock"), "{text}");
+    let parked = &json_of(&table, &options(By::Lock))["parked"];
+    assert_eq!((&parked["count"], &parked["total_ns"]), (&2.into(), &(25 * MS).into()));
+    for (function, in_table) in [
+        ("void java.util.concurrent.locks.ReentrantLock.lock()", 2),
+        ("java.lang.Object java.util.concurrent.LinkedBlockingQueue.take()", 0),
+    ] {
+        let mut made = Made::new();
+        made.wait(7, &chain(&[function], &park), None, None, &[20, 5]);
+        let table = made.finish();
+        assert!(!text_of(&table, &options(By::Lock)).contains("parked threads"), "{function}");
+        let json = json_of(&table, &options(By::Lock));
+        assert_eq!(
+            (&json["parked"]["count"], &json["total"]["contended"]),
+            (&0.into(), &in_table.into())
+        );
+    }
+}
+
 #[test]
 fn holders_have_what_they_held() {
     let options = LockViewOptions { quiet: true, chains: true, ..options(By::Holder) };

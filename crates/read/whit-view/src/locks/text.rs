@@ -67,6 +67,16 @@ fn facts(
         duration(table.total.total_ns),
         duration(switches.recorded_ns),
     )];
+    if let all @ 1.. = table.parked.sync_count {
+        let count = all.saturating_sub(table.parked.lossy_count);
+        let uncertain = of_uncertain_length(all - count);
+        lines.push(format!(
+            "Not in the table: {}{uncertain} of parked threads of Java, {}: no known function says whether for a lock or for work \
+             (docs/runtimes.md)",
+            counted(count, "wait"),
+            duration(table.parked.sync_wait_ns)
+        ));
+    }
     if table.rows.is_empty() {
         let line = match chooses_a_part(profile, &options.filters) {
             true => "No wait for a lock passes the options",

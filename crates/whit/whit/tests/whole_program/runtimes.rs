@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use serde_json::Value;
+
 use crate::support::script::{self, Sample};
-use crate::support::tools::{text, whit};
+use crate::support::tools::{number, text, whit};
 use crate::support::{Skip, check, probe};
 use whit_testing::wait::{Load, wait_until};
 
@@ -268,6 +270,55 @@ fn java_that_a_signal_would_end_is_left_alone() {
         let state =
             std::fs::read_to_string(format!("/proc/{}/stat", java.id())).expect("its state");
         assert!(!state.contains(") Z "), "{state}");
+        Ok(())
+    });
+}
+
+/// A thread that parks for a lock ten times, for a hundred milliseconds each.
+const PARKED_JAVA: &str = "\
+import java.util.concurrent.locks.ReentrantLock;
+public class Parked {
+    static final ReentrantLock lock = new ReentrantLock();
+    public static void main(String[] arguments) throws Exception {
+        lock.lock();
+        Thread wants = new Thread(() -> {
+            for (int i = 0; i < 10; i++) { lock.lock(); lock.unlock(); while (!lock.isLocked()) Thread.onSpinWait(); }
+        });
+        wants.start();
+        for (int i = 0; i < 10; i++) {
+            while (wants.getState() != Thread.State.WAITING) Thread.onSpinWait();
+            Thread.sleep(100);
+            lock.unlock();
+            while (lock.getQueueLength() > 0 || lock.isLocked()) Thread.onSpinWait();
+            lock.lock();
+        }
+        wants.join();
+    }
+}
+";
+
+#[test]
+fn parked_threads_of_java_without_names_are_counted() {
+    check("runtimes_java_parked", || {
+        probe::bpf_stacks()?;
+        java_17()?;
+        let place = tempfile::tempdir().expect("make a directory");
+        std::fs::write(place.path().join("Parked.java"), PARKED_JAVA).expect("write a program");
+        let mut recorder = whit();
+        recorder.current_dir(place.path()).env("XDG_CACHE_HOME", place.path());
+        recorder.args(["record", "--engine=bpf", "--wakeups", "-o", "perf.data", "--"]);
+        whit_testing::run::record(recorder.args(["java", "Parked.java"]))?;
+        let locks = |options: &[&str]| {
+            let mut reader = whit();
+            text(reader.current_dir(place.path()).arg("locks").args(options))
+        };
+        let json: Value = serde_json::from_str(&locks(&["--json"])).expect("JSON");
+        let parked = &json["parked"];
+        // A kernel that hides switches makes some uncertain.
+        let uncertain = number(parked, "uncertain").min(10);
+        assert!(number(parked, "count") + uncertain >= 10, "{parked}");
+        assert!(number(parked, "total_ns") >= (10 - uncertain) * 100_000_000, "{parked}");
+        assert!(locks(&[]).contains(" of parked threads of Java, "), "{}", locks(&[]));
         Ok(())
     });
 }
