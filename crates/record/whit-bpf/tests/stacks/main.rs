@@ -20,7 +20,7 @@ use crate::support::{Skip, check, probe};
 
 /// The verifier gives up at a million. Kernels differ in how often they look at the same instruction;
 /// this leaves them room.
-const VERIFIED_MAX: u32 = 200_000;
+const VERIFIED_MAX: u32 = 250_000;
 
 fn options(memo: bool, all: bool) -> StackOptions {
     StackOptions {
