@@ -208,8 +208,12 @@ impl Switches {
         }
     }
 
-    /// Appends that a record of the thread is late: its intervals between these times are uncertain.
+    /// Appends that a record of the thread is late: its intervals between these times are uncertain. Not of the idle thread,
+    /// which waits for nothing: without a thread, such a record makes the intervals of all threads uncertain.
     fn doubt(&mut self, thread: packed::Thread, since: u64, time: u64, out: &mut Vec<u8>) {
+        if thread.tid == 0 {
+            return;
+        }
         self.close(out);
         let pid_tid = Some((Pid(thread.pid as i32), Tid(thread.tid as i32)));
         let id = SampleId { pid_tid, ..self.sample_id(time) };

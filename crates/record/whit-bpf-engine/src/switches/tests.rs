@@ -405,6 +405,16 @@ fn a_thread_seen_late_came_after_all_sorted_records() {
     assert_eq!(cpu.read(&[]), wanted);
 }
 
+/// Readers would take it for a loss of all threads' records.
+#[test]
+fn the_idle_thread_comes_late_without_a_doubt() {
+    let mut cpu = Cpu::new(false);
+    cpu.switch(200, 10, false, 0, 0);
+    cpu.read(&[]);
+    cpu.put(&[CAME, 150, 0]);
+    assert_eq!(cpu.read(&[]), ["0/0 came at 200"]);
+}
+
 #[test]
 fn a_sample_shows_a_thread_that_came_unseen() {
     let mut cpu = Cpu::new(false);

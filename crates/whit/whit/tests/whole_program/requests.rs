@@ -287,12 +287,13 @@ const HOLDER: &str = "DO 'BEGIN \
     END LOOP; \
     PERFORM pg_sleep(1); END'";
 
-/// A session that holds a row, and another one that wants it as soon as the first one sleeps.
+/// A session that holds a row, and another one that wants it as soon as the first one sleeps. It never looks for a
+/// deadlock meanwhile: a timer would end its wait, and kernels that hide the idle thread do not say that.
 const LOCK: &str = "\
 query=$1; shift
 \"$@\" -c \"$query\" &
 until \"$@\" -tc \"SELECT 'sleeps' FROM pg_stat_activity WHERE wait_event = 'PgSleep'\" | grep -q sleeps; do :; done
-\"$@\" -c 'UPDATE pgbench_branches SET bbalance = 8 WHERE bid = 1'
+PGOPTIONS='-c deadlock_timeout=100s' \"$@\" -c 'UPDATE pgbench_branches SET bbalance = 8 WHERE bid = 1'
 wait";
 
 /// Two commands name the query of the session that holds the lock of a slow one.
@@ -307,9 +308,7 @@ fn the_query_of_a_lock_holder_is_named() {
         let folder = tempfile::tempdir().expect("make a directory");
         let data = folder.path().join("perf.data");
         let mut recorder = whit();
-        // Not `-a`: other tests switch so often that records of theirs may be lost, and calls become uncertain.
-        recorder.args(["record", "-q", "--engine=bpf", "-p", &postgres.postmaster().to_string()]);
-        recorder.arg("--request");
+        recorder.args(["record", "-q", "--engine=bpf", "-a", "--request"]);
         recorder
             .arg(format!("query={}:query__start..query__done,key=arg1:string", server.display()));
         recorder.env("XDG_CACHE_HOME", folder.path()).arg("-o").arg(&data);
