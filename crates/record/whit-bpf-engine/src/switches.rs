@@ -208,8 +208,8 @@ impl Switches {
         }
     }
 
-    /// Appends that a record of the thread is late: its intervals between these times are uncertain. Not of the idle thread,
-    /// which waits for nothing: without a thread, such a record makes the intervals of all threads uncertain.
+    /// Appends that a record of the thread is late: its intervals between these times are uncertain. The idle thread has no
+    /// such record: it waits for nothing, and its number 0 means all threads to readers.
     fn doubt(&mut self, thread: packed::Thread, since: u64, time: u64, out: &mut Vec<u8>) {
         if thread.tid == 0 {
             return;

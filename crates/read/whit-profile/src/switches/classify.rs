@@ -113,7 +113,8 @@ impl NodeClasses {
                     frames.push(NamedFrame { name, kernel: frame.kernel });
                     at = node.parent;
                 }
-                NodeClass { class: classify(&frames), is_parked: is_parked(&frames) }
+                let class = classify(&frames);
+                NodeClass { class, is_parked: class == WaitClass::Queue && is_parked(&frames) }
             });
         }
         NodeClasses(classes)
@@ -127,7 +128,7 @@ impl NodeClasses {
     /// Whether voluntary waits at a stack, which count as `queue`, may be for locks: a thread of a Java virtual machine
     /// parks there, and no known function of the program says what for.
     pub fn is_parked(&self, node: NodeId) -> bool {
-        self.0.get(&node).is_some_and(|node| node.class == WaitClass::Queue && node.is_parked)
+        self.0.get(&node).is_some_and(|node| node.is_parked)
     }
 
     /// The class of a wait of any kind.
