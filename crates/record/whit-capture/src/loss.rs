@@ -190,7 +190,7 @@ impl RingWatch {
     }
 
     /// Scans a ring's bytes, record by record, until these are at least `enough_bytes`. Gives them; bytes that are no
-    /// records are among them. A record with traces of other recorders comes alone: see [`Self::restored`].
+    /// records are among them. A record with traces of other recorders comes alone, and is restored before it is written.
     pub fn observe<'a>(
         &mut self,
         slices: [&'a [u8]; 2],

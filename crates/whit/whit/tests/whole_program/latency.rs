@@ -140,10 +140,12 @@ fn compare_with_switches(engine: &str) -> Result<f64, Skip> {
     let report = json(&path, &["--latency", "-s", "tid"]);
     let parallelism = &report["parallelism"];
     assert_eq!(parallelism["of"], "all");
-    // Clocks of CPUs differ by less than a microsecond, where a thread moves from one to the other.
-    assert!(parallelism["unknown_ns"].as_u64() < Some(100_000), "{parallelism}");
     let ran_ns = parallelism["ran_ns"].as_f64().expect("a time");
     let mut off = (ran_ns / by_perf.ran_ns - 1.0).abs() / 0.01;
+    // Clocks of CPUs differ by less than a microsecond, where a thread moves from one to the other. Where the kernel
+    // hides a switch-in from the BPF programs, the time back to the last switch of the CPU is unknown, rightly.
+    let unknown_ns = parallelism["unknown_ns"].as_f64().expect("a time");
+    off = off.max(unknown_ns / 100_000.0);
     let event = &report["events"][0];
     let latency = event["latency"].as_f64().expect("a latency");
     // Events of CPUs are sampled at fixed moments: each of some hundred switches moves one of 1,200 samples in or out.
