@@ -16,5 +16,5 @@ cp "$OUT"/whit_*.deb "$root/root/"
 echo 'APT::Get::Assume-Yes "true";' >"$root/etc/apt/apt.conf.d/99tutorial"
 quietly "$OUT/apt.log" inside "$root" apt-get -q update
 say "following the tutorials"
-WHIT_TUTORIAL_ROOT=$root cargo test --quiet --locked -p whit --test book -- \
-    --nocapture --exact recorded::the_tutorials_run 2>&1 | tee "$OUT/tutorial.txt"
+WHIT_TUTORIAL_ROOT=$root cargo test --quiet --locked -p whit --test whole_program -- \
+    --nocapture --exact book::recorded::tutorials_and_how_tos_run 2>&1 | tee "$OUT/tutorial.txt"

@@ -13,6 +13,7 @@ mod bench_pmu;
 mod bench_record;
 mod bench_stacks;
 mod blocked;
+mod book;
 mod brief;
 mod budget;
 mod by_name;

@@ -8,11 +8,10 @@
 //! Blocks that begin with ```` ```console,install ```` run in the clean root alone, which `WHIT_TUTORIAL_ROOT` names
 //! (`scripts/tutorial.sh`).
 
-use crate::{book, trimmed, without_numbers};
+use super::{book, links, trimmed, without_numbers};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, PoisonError};
 use whit_testing::probe;
 use whit_testing::run::{self, repository};
 use whit_testing::wait::{Load, wait_until};
@@ -182,7 +181,7 @@ fn follow(page: &Path, place: &Place, wrong: &mut Vec<String>) -> usize {
 /// The pages of a part of the book, in the order of the summary.
 fn pages(part: &str) -> Vec<PathBuf> {
     let summary = fs::read_to_string(book().join("SUMMARY.md")).unwrap();
-    let links = crate::links(&summary);
+    let links = links(&summary);
     links.iter().filter(|link| link.starts_with(part)).map(|link| book().join(link)).collect()
 }
 
@@ -207,11 +206,7 @@ fn can_record() -> Result<(), Skip> {
     probe::tracefs().map(drop)
 }
 
-/// A part at a time: its pages have servers that run for ten seconds, and loads for all CPUs.
-static ALONE: Mutex<()> = Mutex::new(());
-
 fn follow_all(part: &str, system: System, least: usize) {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let place = Place::new(system);
     let (mut count, mut wrong) = (0, Vec::new());
     for page in pages(part) {
@@ -221,28 +216,20 @@ fn follow_all(part: &str, system: System, least: usize) {
     assert!(wrong.is_empty(), "{} of {count} commands:\n{}", wrong.len(), wrong.join("\n\n"));
 }
 
+/// One test: its pages have servers that run for ten seconds, and loads for all CPUs. It waits most of the time.
 #[test]
-fn the_tutorials_run() {
-    check("book::the_tutorials_run", || {
+fn tutorials_and_how_tos_run() {
+    check("book::tutorials_and_how_tos_run", || {
         can_record()?;
         if let Some(root) = std::env::var_os("WHIT_TUTORIAL_ROOT") {
             follow_all("tutorial/", System::CleanRoot(root.into()), 20);
             return Ok(());
         }
-        let folder = tempfile::tempdir().unwrap();
-        build_server(folder.path());
-        follow_all("tutorial/", System::This(folder.path().to_owned()), 20);
-        Ok(())
-    });
-}
-
-#[test]
-fn the_how_tos_run() {
-    check("book::the_how_tos_run", || {
-        can_record()?;
-        let folder = tempfile::tempdir().unwrap();
-        build_server(folder.path());
-        follow_all("how-to/", System::This(folder.path().to_owned()), 10);
+        for (part, least) in [("tutorial/", 20), ("how-to/", 10)] {
+            let folder = tempfile::tempdir().unwrap();
+            build_server(folder.path());
+            follow_all(part, System::This(folder.path().to_owned()), least);
+        }
         Ok(())
     });
 }
