@@ -56,6 +56,8 @@ pub fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     command.stdin(Stdio::null()).env("PERF_CONFIG", "/dev/null").env("LC_ALL", "C");
     command.env("DEBUGINFOD_URLS", "").env_remove("WHIT_EVENT_TABLES");
+    // perf sets it for the programs that it starts. A test that names a home has its cache there.
+    command.env_remove("PERF_BUILDID_DIR");
     command
 }
 

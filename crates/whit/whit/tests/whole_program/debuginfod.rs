@@ -297,7 +297,12 @@ fn a_key_ends_the_fetch_and_not_the_report() {
         command.args(["report", "--stdio", &url, "-i"]).arg(stripped.recording());
         let child =
             command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("start whit");
-        let connection = silent.accept().expect("whit asks the server");
+        silent.set_nonblocking(true).expect("a listener that does not wait");
+        let mut connection = None;
+        wait_until("whit asks the server", || {
+            connection = silent.accept().ok();
+            connection.is_some()
+        });
         signal(&child, "-INT");
         let output = child.wait_with_output().expect("wait for whit");
         let report = String::from_utf8_lossy(&output.stdout);

@@ -77,7 +77,7 @@ impl Place {
     }
 
     fn at_home(&self, mut command: Command) -> Command {
-        command.env("HOME", self.path("home")).env_remove("PERF_BUILDID_DIR");
+        command.env("HOME", self.path("home"));
         command.env("XDG_CACHE_HOME", self.path("tables"));
         command
     }

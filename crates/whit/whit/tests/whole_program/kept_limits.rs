@@ -54,7 +54,7 @@ impl Place {
 
     fn recorder(&self, options: &[&str], program: &Path) -> Command {
         let mut recorder = whit();
-        recorder.env("HOME", self.path("home")).env_remove("PERF_BUILDID_DIR");
+        recorder.env("HOME", self.path("home"));
         recorder.args(["record", "-e", "cpu-clock:u", "-F", "499", "--engine=ring", "-v"]);
         recorder.args(options).arg("-o").arg(self.path("perf.data")).arg("--").arg(program);
         recorder
@@ -202,7 +202,7 @@ fn samples_of_kernel_code_keep_the_symbols_of_the_kernel() {
             ["--", "dd", "if=/dev/zero", "of=/dev/null", "bs=64k", "count=40000", "status=none"];
         let record = |event: &str| {
             let mut recorder = whit();
-            recorder.env("HOME", place.path("home")).env_remove("PERF_BUILDID_DIR");
+            recorder.env("HOME", place.path("home"));
             recorder.args(["record", "-e", event, "-F", "499", "--engine=ring", "-o"]);
             whit_testing::run::record(recorder.arg(place.path("perf.data")).args(busy))
         };
