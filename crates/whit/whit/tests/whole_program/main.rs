@@ -45,6 +45,7 @@ mod kept_binaries;
 mod kept_limits;
 mod latency;
 mod locks;
+mod long_names;
 mod many_mappings;
 mod memory;
 mod off_cpu;

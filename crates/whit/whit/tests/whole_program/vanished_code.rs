@@ -149,6 +149,71 @@ int main(int argc, char **argv) {
 }
 "#;
 
+/// One function in each kind of memory that may hold code, all with names in a perf-map, each for the same time.
+const MEMORIES: &str = r#"
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/shm.h>
+#include <time.h>
+#include <unistd.h>
+enum { BYTES = 4096, ALL = PROT_READ | PROT_WRITE | PROT_EXEC, KINDS = 9 };
+static const char *names[KINDS] = {"heap", "system_v", "dev_shm", "tmp", "anonymous", "shared", "zero", "memory_file", "stack"};
+// mov rax, rdi; L: dec rax; jnz L; ret.
+static const unsigned char loop[] = {0x48, 0x89, 0xf8, 0x48, 0xff, 0xc8, 0x75, 0xfb, 0xc3};
+static uint64_t now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+static void *deleted(char *path) {
+    int file = mkstemp(path);
+    unlink(path);
+    ftruncate(file, BYTES);
+    return mmap(0, BYTES, ALL, MAP_SHARED, file, 0);
+}
+int main(int argc, char **argv) {
+    char path[64], dev_shm[] = "/dev/shm/codeXXXXXX", tmp[] = "/tmp/codeXXXXXX", stack[3 * BYTES];
+    void *code[KINDS];
+    code[0] = (void *)(((uintptr_t)sbrk(3 * BYTES) + BYTES - 1) & -BYTES);
+    mprotect(code[0], BYTES, ALL);
+    int segment = shmget(IPC_PRIVATE, BYTES, IPC_CREAT | 0700);
+    code[1] = shmat(segment, 0, SHM_EXEC);
+    shmctl(segment, IPC_RMID, 0);
+    code[2] = deleted(dev_shm);
+    code[3] = deleted(tmp);
+    code[4] = mmap(0, BYTES, ALL, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    code[5] = mmap(0, BYTES, ALL, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    code[6] = mmap(0, BYTES, ALL, MAP_PRIVATE, open("/dev/zero", O_RDWR), 0);
+    int file = memfd_create("code", MFD_CLOEXEC);
+    ftruncate(file, BYTES);
+    code[7] = mmap(0, BYTES, ALL, MAP_SHARED, file, 0);
+    code[8] = (void *)(((uintptr_t)stack + BYTES - 1) & -BYTES);
+    mprotect(code[8], BYTES, ALL);
+    sprintf(path, "/tmp/perf-%d.map", getpid());
+    FILE *map = fopen(path, "w");
+    if (!map) return 1;
+    for (int kind = 0; kind < KINDS; kind++) {
+        if (code[kind] == MAP_FAILED) { perror(names[kind]); return 1; }
+        memcpy(code[kind], loop, sizeof loop);
+        fprintf(map, "%lx %zx in_%s\n", (long)code[kind], sizeof loop, names[kind]);
+    }
+    fclose(map);
+    uint64_t end = now() + atof(argv[1]) * 1e9;
+    for (int kind = 0; now() < end; kind = (kind + 1) % KINDS)
+        for (uint64_t slice = now() + 5000000; now() < slice;) ((void (*)(long))code[kind])(20000);
+    unlink(path);
+    return 0;
+}
+"#;
+/// In the order of the program.
+const MEMORY_KINDS: [&str; 9] =
+    ["heap", "system_v", "dev_shm", "tmp", "anonymous", "shared", "zero", "memory_file", "stack"];
+
 /// A busy program has more samples in half a second at 997 Hz, on a busy machine too.
 const LEAST_SAMPLES: usize = 50;
 /// Nearly all time is in the function that is looked for; the first milliseconds are those of the loader.
@@ -328,6 +393,28 @@ fn names_of_compiled_code_outlive_their_process() {
             place.record(&[engine, "-N"], &["--", "./compiler", "0.6", "map"])?;
             let leaves = place.leaves("compiler");
             assert!(!leaves.iter().any(|(_, name)| name == "compiled_low"), "nothing was kept");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn code_in_each_kind_of_memory_has_its_names() {
+    check("vanished_code::memories", || {
+        need_x86_64()?;
+        let place = Place::new()?;
+        place.compile("memories", MEMORIES, &[]);
+        for engine in engines() {
+            place.record(&[engine], &["--", "./memories", "1"])?;
+            place.assert_named("memories", "in_");
+            let leaves = place.leaves("memories");
+            for kind in MEMORY_KINDS {
+                let of_kind = leaves.iter().filter(|(_, name)| *name == format!("in_{kind}"));
+                let share = of_kind.count() as f64 / leaves.len() as f64;
+                // Slices of 5 ms in turn: a thread that waits for a CPU may lose some of one kind.
+                let least = 0.5 / MEMORY_KINDS.len() as f64;
+                assert!(share >= least, "{engine}: {share} in {kind}: {leaves:?}");
+            }
         }
         Ok(())
     });
