@@ -2,7 +2,8 @@
 # Coverage-guided fuzzing of every target in fuzz/fuzz_targets, with libFuzzer and the installed compiler.
 #
 #   scripts/fuzz.sh build               builds the targets into the ordinary target folder
-#   scripts/fuzz.sh smoke TARGET        a moment with a new seed (FUZZ_RUNS=N inputs, FUZZ_SEED=N repeats one)
+#   scripts/fuzz.sh smoke [TARGET]      a moment with a new seed (FUZZ_RUNS=N inputs, FUZZ_SEED=N repeats one); without
+#                                       a target, all of them, as many at a time as there are CPUs
 #   scripts/fuzz.sh campaign            MINUTES=10 for each of TARGETS (default: all)
 #   scripts/fuzz.sh minimize            puts the smallest inputs of a campaign that reach all it reached into fuzz/corpus
 #
@@ -51,6 +52,15 @@ smoke() {
     mkdir -p "target/fuzz-smoke/$target"
     run "$target" -seed="$seed" -runs="$FUZZ_RUNS" -max_total_time=$SMOKE_SECONDS_MAX \
         "target/fuzz-smoke/$target" "fuzz/corpus/$target"
+}
+
+# The logs of targets that fail, and a line for each that does not.
+smoke_all() {
+    mkdir -p target/fuzz-log
+    # shellcheck disable=SC2016
+    targets | xargs -P "$(nproc)" -I{} bash -c '
+        log=target/fuzz-log/{}.log
+        if scripts/fuzz.sh smoke {} >$log 2>&1; then echo "{} ok"; else echo "{} FAILED: $(cat $log)"; exit 1; fi'
 }
 
 campaign() {
@@ -102,7 +112,7 @@ minimize() {
 
 case ${1:-} in
     build) build ;;
-    smoke) smoke "${2:?a target}" ;;
+    smoke) if [ -n "${2:-}" ]; then smoke "$2"; else smoke_all; fi ;;
     campaign)
         build
         campaign
@@ -111,5 +121,5 @@ case ${1:-} in
         build
         minimize
         ;;
-    *) fail "usage: scripts/fuzz.sh build | smoke TARGET | campaign | minimize" ;;
+    *) fail "usage: scripts/fuzz.sh build | smoke [TARGET] | campaign | minimize" ;;
 esac

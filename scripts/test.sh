@@ -79,15 +79,6 @@ step() {
 
 documentation() { RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet; }
 
-# Every target in the folder: one that is not declared fails to build.
-fuzz_smoke_runs() {
-    local source
-    step "fuzz targets" scripts/fuzz.sh build
-    for source in fuzz/fuzz_targets/*.rs; do
-        step "fuzz $(basename "$source" .rs)" scripts/fuzz.sh smoke "$(basename "$source" .rs)"
-    done
-}
-
 # run.sh runs the page's modules under node and the page in Chromium, and leaves the latter out
 # where there is no Chromium.
 page_tests() {
@@ -181,13 +172,15 @@ step "programs and tests" cargo build "${EVERYTHING[@]}" --lib --bins --examples
 step "unit and property tests" cargo test "${EVERYTHING[@]}" --lib --bins --locked --quiet --no-fail-fast
 step "documentation tests" cargo test "${EVERYTHING[@]}" --doc --locked --quiet --no-fail-fast
 step "installation" installation
-# One more at a time than there are CPUs: tests wait for a sixth of their time.
-step "whole-program tests" cargo test "${EVERYTHING[@]}" --test '*' --locked --quiet --no-fail-fast -- --skip measured:: "--test-threads=$(($(nproc) + 1))"
+# Two at a time for each CPU: tests wait for half of their time.
+step "whole-program tests" cargo test "${EVERYTHING[@]}" --test '*' --locked --quiet --no-fail-fast -- --skip measured:: "--test-threads=$((2 * $(nproc)))"
 # Tests that measure the running machine judge several repetitions by their median (whit_testing::measure), one
 # test at a time: what another one does would be measured as well.
 step "measured tests" cargo test "${EVERYTHING[@]}" --test '*' --locked --quiet --no-fail-fast -- measured:: --test-threads=1
 step "documentation" documentation
-fuzz_smoke_runs
+# Every target in the folder: one that is not declared fails to build.
+step "fuzz targets" scripts/fuzz.sh build
+step "fuzz runs" scripts/fuzz.sh smoke
 page_tests
 book
 licences
