@@ -1,12 +1,10 @@
 //! The same records, plain and compressed in every way, give the same profile and the same samples
 //! in the same order, with one thread and with several.
 
-mod support;
-
+use crate::support::options;
 use proptest::prelude::*;
 use std::io::{Cursor, Seek, Write};
 use std::path::Path;
-use support::options;
 use whit_perfdata::attr::{Attr, AttrFlags, SampleType};
 use whit_perfdata::encode::{finished_round, push_record};
 use whit_perfdata::feature::{EventDesc, Features};

@@ -1,12 +1,10 @@
 //! Recordings of large stack dumps: walks that go deep into them, and files that somebody cuts while they are read.
 
-mod support;
-
+use crate::support::options;
 use std::fs::File;
 use std::io::{Cursor, Seek, Write, sink};
 use std::iter::successors;
 use std::path::Path;
-use support::options;
 use whit_perfdata::attr::{Attr, AttrFlags, SampleType};
 use whit_perfdata::encode::push_record;
 use whit_perfdata::feature::{EventDesc, Feature, Features};

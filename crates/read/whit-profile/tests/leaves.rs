@@ -1,13 +1,11 @@
 //! The samples of instructions are added up in one reading, and are those that two readings find.
 
-mod support;
-
+use crate::support::options;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Cursor, Seek, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use support::options;
 use whit_perfdata::attr::{Attr, AttrFlags, SampleType};
 use whit_perfdata::encode::push_record;
 use whit_perfdata::feature::{EventDesc, Features};
