@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Makes the recordings of this folder anew that a real perf makes: perf-*. All others come from
-# the generator in crates/whit/whit/tests/golden (see README.md). Afterwards the expected output has
+# the generator in crates/whit/whit/tests/whole_program/golden (see README.md). Afterwards the expected output has
 # to be made anew as well:
 #
-#   record.sh && WHIT_BLESS=1 cargo test -p whit --test golden
+#   record.sh && WHIT_BLESS=1 cargo test -p whit --test whole_program golden::
 #
 # Needs root, perf with zstd, gcc that can -m32, and /opt, where the recorded programs lie: the
 # reports find them below root/ with --symfs. Neither the name of this machine nor its kernel's

@@ -13,7 +13,6 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// One test: see `crates/whit/whit/tests/bench_program.rs`.
 #[test]
 fn help_names_every_comparison_and_a_missing_whit_has_a_way_out() {
     let output = run(PROGRAM, &["--help"]);

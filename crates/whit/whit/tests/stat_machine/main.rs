@@ -2,16 +2,16 @@
 //! controller moves to a hierarchy of version 1. Runs only if `WHIT_TEST_MACHINE` is set: it would
 //! spoil measurements by others.
 
-#[path = "../stat/cgroup.rs"]
+#[path = "../whole_program/stat/cgroup.rs"]
 #[allow(dead_code, unused_imports)]
 mod cgroup;
-#[path = "../stat/engines.rs"]
+#[path = "../whole_program/stat/engines.rs"]
 #[allow(dead_code, unused_imports)]
 mod engines;
-#[path = "../stat/support.rs"]
+#[path = "../whole_program/stat/support.rs"]
 #[allow(dead_code, unused_imports)]
 mod support;
-#[path = "../stat/table.rs"]
+#[path = "../whole_program/stat/table.rs"]
 #[allow(dead_code, unused_imports)]
 mod table;
 
