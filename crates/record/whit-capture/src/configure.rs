@@ -96,7 +96,9 @@ pub fn configure(
     let mut specs = events.to_vec();
     let side_band = needs_side_band(plan, &specs).then_some(specs.len());
     specs.extend(side_band.map(|_| EventSpec::side_band()));
-    let context = Context { plan, inherit, rate, arch, side_band };
+    let probe = specs.iter().position(|spec| inherit && spec.is_user_probe);
+    let apart = probe.map(|probe| side_band.unwrap_or(probe));
+    let context = Context { plan, inherit, rate, arch, side_band, apart };
     let mut events: Vec<_> = (0..specs.len())
         .map(|index| ConfiguredEvent {
             is_side_band: side_band == Some(index),
@@ -121,6 +123,8 @@ struct Context<'a> {
     arch: Option<Arch>,
     /// Index of the appended sideband event; without one the first event tracks.
     side_band: Option<usize>,
+    /// Index of the event that keeps the events of a process in that process, where this matters.
+    apart: Option<usize>,
 }
 
 impl Context<'_> {
@@ -162,6 +166,13 @@ impl Context<'_> {
             self.set_counts(&mut attr);
             let overwrite = spec.event.terms.overwrite.unwrap_or(self.plan.overwrite);
             attr.flags = attr.flags.with(AttrFlags::WRITE_BACKWARD, overwrite);
+        }
+        if self.apart == Some(index) {
+            // Between two processes that inherited the same events, the kernel exchanges them in place of taking some
+            // off the CPU and putting others on it. A probe belongs to the process that inherited it, and is taken out of
+            // the code of the other one when the first has ended. Events whose samples have their count stay with their
+            // process (`nr_no_switch_fast` in kernel/events/core.c).
+            attr.sample_type |= SampleType::READ;
         }
         if let Some(clock) = self.plan.clock {
             attr.flags |= AttrFlags::USE_CLOCKID;

@@ -29,6 +29,7 @@ pub struct KernelFeatures {
     lost_counts: bool,
     weight_struct: bool,
     cgroups: bool,
+    inherited_reads: bool,
 }
 
 impl KernelFeatures {
@@ -38,6 +39,7 @@ impl KernelFeatures {
         lost_counts: true,
         weight_struct: true,
         cgroups: true,
+        inherited_reads: true,
     };
 
     /// Asks the kernel, by opening an event that counts nothing with one field after the other.
@@ -74,6 +76,16 @@ impl KernelFeatures {
         is_known
     }
 
+    /// Asks whether samples of inherited events may have their counts, and says whether the kernel takes that.
+    pub fn probe_inherited_reads(&mut self) -> bool {
+        let sample_type = plain().sample_type | SampleType::READ | SampleType::TID;
+        let flags = plain().flags | AttrFlags::INHERIT;
+        let read_format = ReadFormat::ID;
+        self.inherited_reads =
+            try_open(&Attr { sample_type, flags, read_format, ..plain() }).is_ok();
+        self.inherited_reads
+    }
+
     /// Whether the kernel stamps events with `clock`.
     pub fn check_clock(clock: ClockId) -> Result<(), Errno> {
         let flags = plain().flags | AttrFlags::USE_CLOCKID;
@@ -90,6 +102,9 @@ impl KernelFeatures {
         if !self.cgroups {
             attr.flags = attr.flags.with(AttrFlags::CGROUP, false);
             attr.sample_type = attr.sample_type.with(SampleType::CGROUP, false);
+        }
+        if !self.inherited_reads && attr.flags.contains(AttrFlags::INHERIT) {
+            attr.sample_type = attr.sample_type.with(SampleType::READ, false);
         }
         if !self.lost_counts {
             attr.read_format = ReadFormat(attr.read_format.0 & !ReadFormat::LOST.0);
@@ -141,15 +156,20 @@ mod tests {
             lost_counts: false,
             weight_struct: false,
             cgroups: false,
+            inherited_reads: false,
         };
+        let counts = SampleType::READ;
         let mut attr = Attr {
-            sample_type: SampleType::IP | SampleType::WEIGHT_STRUCT | SampleType::CGROUP,
+            sample_type: SampleType::IP | SampleType::WEIGHT_STRUCT | SampleType::CGROUP | counts,
             flags: AttrFlags::BUILD_ID | AttrFlags::MMAP2 | AttrFlags::CGROUP,
             read_format: ReadFormat::ID | ReadFormat::LOST,
             ..Attr::default()
         };
         old.limit(&mut attr);
         assert_eq!((attr.flags, attr.read_format), (AttrFlags::MMAP2, ReadFormat::ID));
+        assert_eq!(attr.sample_type, SampleType::IP | SampleType::WEIGHT | counts);
+        attr.flags |= AttrFlags::INHERIT;
+        old.limit(&mut attr);
         assert_eq!(attr.sample_type, SampleType::IP | SampleType::WEIGHT);
     }
 

@@ -31,6 +31,8 @@ pub enum Notice {
     FeatureMissing { feature: &'static str, since: &'static str },
     /// User call chains are taken at each sample.
     ChainsNotDeferred,
+    /// The kernel may take a probe out of a process when another one ends that was forked by the same process.
+    ProbesMayEnd,
     /// There is no hardware counter for cycles.
     CyclesReplaced { event: String, errno: Errno },
     /// Only user mode may be sampled.
@@ -202,6 +204,10 @@ impl fmt::Display for Notice {
             Notice::ChainsNotDeferred => f.write_str(
                 "this kernel defers no user call chains (Linux 6.19 does): it takes them at each sample, as \
                  --call-graph fp says",
+            ),
+            Notice::ProbesMayEnd => f.write_str(
+                "on this kernel, a probe may miss calls in processes that one process has forked, once one of them has \
+                 ended (Linux 6.13 is free of that): record whole CPUs with -a",
             ),
             Notice::CyclesReplaced { event, errno } => write!(
                 f,

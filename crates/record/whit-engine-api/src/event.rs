@@ -29,6 +29,8 @@ pub struct EventSpec {
     pub exclude_idle: bool,
     /// It is opened on whole CPUs although only some threads there are recorded: programs leave out the others.
     pub is_of_cpus: bool,
+    /// The kernel changes code of the recorded processes for it (a uprobe).
+    pub is_user_probe: bool,
 }
 
 /// `PERF_TYPE_SOFTWARE`'s events that the recorder itself uses.
@@ -60,6 +62,7 @@ impl From<ResolvedEvent> for EventSpec {
             excludes_recorder: false,
             exclude_idle: false,
             is_of_cpus: false,
+            is_user_probe: false,
         }
     }
 }

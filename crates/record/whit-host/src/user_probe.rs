@@ -3,6 +3,7 @@
 //! The kernel keeps their definitions in `uprobe_events` of tracefs, for all programs. Those of a program that was
 //! killed stay, so the next one removes them.
 
+use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
@@ -86,13 +87,28 @@ impl Drop for UserProbes {
     }
 }
 
+/// The numbers of the tracepoints of all such probes, of this process and of others.
+pub fn numbers(tracefs: &Path) -> BTreeSet<u64> {
+    let list = std::fs::read_to_string(tracefs.join(DEFINITIONS)).unwrap_or_default();
+    let number = |line: &str| {
+        let place = tracefs.join("events").join(name(line)?).join("id");
+        u64::try_from(read_number(&place)?).ok()
+    };
+    list.lines().filter_map(number).collect()
+}
+
+/// `group/name` of a definition.
+fn name(line: &str) -> Option<&str> {
+    Some(line.split_whitespace().next()?.split_once(':')?.1)
+}
+
 fn define(tracefs: &Path, line: &str) -> io::Result<()> {
     OpenOptions::new().append(true).open(tracefs.join(DEFINITIONS))?.write_all(line.as_bytes())
 }
 
 /// `group/name` of a definition whose process has ended.
 fn left_behind(line: &str) -> Option<&str> {
-    let name = line.split_whitespace().next()?.split_once(':')?.1;
+    let name = name(line)?;
     let process = name.split_once('/')?.0.strip_prefix(GROUP)?.parse::<u32>().ok()?;
     (!Path::new("/proc").join(process.to_string()).exists()).then_some(name)
 }
@@ -100,6 +116,22 @@ fn left_behind(line: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_are_those_of_the_list() {
+        let place = tempfile::tempdir().unwrap();
+        let tracefs = place.path();
+        for (name, id) in [("whit_7/p0", 1811), ("probe_a/b", 1812), ("sched/sched_switch", 314)] {
+            let event = tracefs.join("events").join(name);
+            std::fs::create_dir_all(&event).unwrap();
+            std::fs::write(event.join("id"), format!("{id}\n")).unwrap();
+        }
+        assert_eq!(numbers(tracefs), BTreeSet::new());
+        let list =
+            "p:whit_7/p0 /bin/a:0x1 sp=%sp:u64\nr64:probe_a/b /bin/a:0x1\np:gone/c /bin/a:0x2\n";
+        std::fs::write(tracefs.join(DEFINITIONS), list).unwrap();
+        assert_eq!(numbers(tracefs), BTreeSet::from([1811, 1812]));
+    }
 
     #[test]
     fn definitions_of_ended_processes_are_left_behind() {

@@ -6,7 +6,7 @@ use crate::options::ExtraFields;
 use whit_engine_api::event_plan::{BeginPlan, ChainPlan, CountPlan, FieldPlan, TrackingPlan};
 use whit_events::{CallGraph as OwnCallGraph, ResolvedEvent};
 use whit_perfdata::attr::pmu_type;
-use whit_types::CpuId;
+use whit_types::{CpuId, Pid};
 
 const TRACKING: AttrFlags = AttrFlags(
     AttrFlags::MMAP.0
@@ -456,4 +456,20 @@ fn user_call_chains_are_deferred_with_frame_pointers_alone() {
     let attrs = attrs(&of_all);
     assert!(attrs[0].has(AttrFlags::DEFER_CALLCHAIN) && !attrs[0].has(AttrFlags::DEFER_OUTPUT));
     assert!(!attrs[1].has(AttrFlags::DEFER_CALLCHAIN) && attrs[1].has(AttrFlags::DEFER_OUTPUT));
+}
+
+#[test]
+fn an_event_of_each_process_keeps_its_probes_apart() {
+    let probe = |config| EventSpec { is_user_probe: true, ..event(config) };
+    let have_counts = |plan: &EventPlan| -> Vec<bool> {
+        attrs(plan).iter().map(|attr| attr.sample_type.contains(SampleType::READ)).collect()
+    };
+    let command = plan(vec![event(0), probe(1), probe(2)]);
+    assert_eq!(have_counts(&command), [false, true, false]);
+    let target = Target::Processes(vec![Pid(7)]);
+    let process = EventPlan { target, ..plan(vec![event(0), probe(1)]) };
+    assert_eq!(have_counts(&process), [false, false, true], "the sideband has no samples");
+    assert_eq!(have_counts(&plan(vec![event(0), event(1)])), [false, false]);
+    let alone = EventPlan { inherit: false, ..plan(vec![event(0), probe(1)]) };
+    assert_eq!(have_counts(&alone), [false, false]);
 }

@@ -74,7 +74,7 @@ impl SetUp<'_> {
     pub(super) fn run(mut self, command_pid: Option<Pid>) -> Result<Ready, CaptureError> {
         let (wanted, roots) = (self.events, self.roots);
         let rights = Rights::of_process(roots);
-        let kernel = self.probe(rights)?;
+        let mut kernel = self.probe(rights)?;
         let plan =
             Plan::resolve(&wanted.target, command_pid, wanted.inherit, wanted.per_thread, roots)?;
         let rate = configure::checked_rate(wanted.rate, roots, self.listener)?;
@@ -86,10 +86,11 @@ impl SetUp<'_> {
         let plan = open::fit_descriptors(plan, events, self.listener)?;
         let outside = target::outside(&wanted.target, roots);
         let cgroups = self.cgroups()?;
+        let specs = self.specs(plan.inherit, &mut kernel);
         let context = OpenContext { plan, outside, rights, kernel, rate, cgroups, chosen };
         // Before the events, so that none of them is lost unseen.
         let cpu_watch = CpuWatch::open(&context.plan, &context.outside, on_cpus, self.listener);
-        let ((events, rings), private) = self.open_supported(&context)?;
+        let ((events, rings), private) = self.open_supported(&context, specs)?;
         let private = private.map(|private| self.open_private(&context, private));
         let private = private.transpose()?;
         let mappings = self.open_mappings(&context);
@@ -156,6 +157,23 @@ impl SetUp<'_> {
         Ok(kernel)
     }
 
+    /// The events to record. It finds the probes in user mode among them, and says where the kernel cannot keep the probes
+    /// of one process apart from those of another.
+    fn specs(&mut self, inherit: bool, kernel: &mut KernelFeatures) -> Vec<EventSpec> {
+        let mut specs = self.events.specs.clone();
+        let tracefs = specs.iter().any(EventSpec::is_tracepoint).then(|| self.roots.tracefs());
+        let Some(tracefs) = tracefs.flatten() else { return specs };
+        let probes = whit_host::user_probe::numbers(&tracefs);
+        for spec in specs.iter_mut().filter(|spec| spec.is_tracepoint()) {
+            spec.is_user_probe = probes.contains(&spec.event.config[0]);
+        }
+        let is_inherited = inherit && specs.iter().any(|spec| spec.is_user_probe);
+        if is_inherited && !kernel.probe_inherited_reads() {
+            self.listener.notice(Notice::ProbesMayEnd);
+        }
+        specs
+    }
+
     /// The directories of the cgroups that events name.
     fn cgroups(&self) -> Result<HashMap<String, File>, CaptureError> {
         let events = &self.events.specs;
@@ -180,8 +198,8 @@ impl SetUp<'_> {
     fn open_supported(
         &mut self,
         context: &OpenContext,
+        mut specs: Vec<EventSpec>,
     ) -> Result<(Opened, Option<PrivateEvent>), CaptureError> {
-        let mut specs = self.events.specs.clone();
         let mut said = DedupListener { listener: &mut *self.listener, notices: Vec::new() };
         loop {
             let set_up = SetUp {

@@ -10,7 +10,7 @@ use whit_testing::run::{output, stderr};
 use whit_testing::wait::is_soon;
 
 use crate::postgres::Postgres;
-use crate::support::tools::{number, page_data, record, text, whit, workload};
+use crate::support::tools::{command, number, page_data, record, text, whit, workload};
 use crate::support::{Skip, check, probe};
 
 const REQUESTS: u64 = 400;
@@ -339,6 +339,73 @@ fn the_query_of_a_lock_holder_is_named() {
             lines.iter().zip(parts).all(|(line, part)| line.contains(part))
         };
         assert!(lines.windows(3).any(names_the_query), "{shown}");
+        Ok(())
+    });
+}
+
+/// Processes that one process has forked take turns on one CPU, and end one after the other. The kernel exchanges events
+/// of such processes, and takes probes of one out of the other.
+const SIBLINGS: &str = r#"
+#define _GNU_SOURCE
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+__attribute__((noinline)) void handle(int n) { __asm__ volatile("" : : "r"(n) : "memory"); }
+static void work(int calls) {
+    for (int i = 0; i < calls; i++) { handle(i); sched_yield(); }
+    _exit(0);
+}
+int main(int argc, char **argv) {
+    cpu_set_t all, one;
+    CPU_ZERO(&one);
+    sched_getaffinity(0, sizeof all, &all);
+    for (int cpu = 0; !CPU_COUNT(&one); cpu++) if (CPU_ISSET(cpu, &all)) CPU_SET(cpu, &one);
+    sched_setaffinity(0, sizeof one, &one);
+    // With an argument, a child forks them.
+    if (argc > 1 && fork()) { wait(0); return 0; }
+    for (int i = 1; i <= 4; i++) if (!fork()) work(500 * i);
+    while (wait(0) > 0) {}
+    return 0;
+}
+"#;
+const SIBLINGS_CALLS: u64 = 500 + 1000 + 1500 + 2000;
+
+#[test]
+fn requests_of_processes_that_one_forked_are_whole() {
+    check("requests_of_processes_that_one_forked_are_whole", || {
+        probe::uprobes()?;
+        probe::program("cc")?;
+        let folder = tempfile::tempdir().expect("make a directory");
+        let [source, program, data] =
+            ["siblings.c", "siblings", "perf.data"].map(|name| folder.path().join(name));
+        std::fs::write(&source, SIBLINGS).expect("write a program");
+        text(command("cc").args(["-O1", "-o"]).arg(&program).arg(&source));
+        let engines = match probe::bpf_stacks() {
+            Ok(()) => vec!["--engine=ring", "--engine=bpf"],
+            Err(skip) => {
+                whit_testing::skip("requests of forked processes by the BPF engine", &skip.0);
+                vec!["--engine=ring"]
+            }
+        };
+        for engine in engines {
+            for generation in [&[][..], &["grandchildren"]] {
+                let mut recorder = whit();
+                recorder.args(["record", "-v", engine, "--request"]);
+                recorder.arg(format!("call={}:handle", program.display()));
+                recorder.arg("-o").arg(&data).arg("--").arg(&program).args(generation);
+                let said = stderr(&whit_testing::run::record(&mut recorder)?);
+                if said.contains("a probe may miss calls in processes that one process has forked")
+                {
+                    return Err(Skip("Linux before 6.13 exchanges events of processes".to_owned()));
+                }
+                let all = requests(&data, &[]);
+                let of_name = &all["requests"][0];
+                let counts =
+                    ["count", "open", "left", "without_begin"].map(|it| number(of_name, it));
+                assert_eq!(counts, [SIBLINGS_CALLS, 0, 0, 0], "{engine} {generation:?} {said}");
+            }
+        }
         Ok(())
     });
 }
