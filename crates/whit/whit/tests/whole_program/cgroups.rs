@@ -170,20 +170,22 @@ mod measured {
         let names =
             [30, 60].map(|percent| (format!("whit-{percent}-{}", std::process::id()), percent));
         let mount = probe::cgroups_v2()?;
-        let busy = names.iter().map(|(name, percent)| Limited::start(&mount, name, *percent));
+        let busy = names.iter().map(|(name, percent)| Limited::start_even(&mount, name, *percent));
         let busy: Vec<Limited> = busy.collect::<Result<_, _>>()?;
         let stats: Vec<_> =
             busy.iter().map(|busy| busy.cgroup.join("cpu.stat").display().to_string()).collect();
         let read = format!("cat {}", stats.join(" "));
         let mut recorder = whit();
         recorder.args(["record", "--engine=ring", "-q", "-e", "cpu-clock", "-F", "4999"]);
+        // Periods that are drawn scatter the sum of so few samples by a percent.
+        recorder.arg("--fixed-periods");
         let both = names.each_ref().map(|(name, _)| name.as_str()).join(",");
         match is_by_name {
             true => recorder.args(["--cgroup", &both]),
             false => recorder.arg("-a"),
         };
         recorder.arg(format!("--engine={engine}")).arg("-o").arg(&path);
-        let stats = record(recorder.args(["--", "sh", "-c", &format!("{read}; sleep 4; {read}")]))?;
+        let stats = record(recorder.args(["--", "sh", "-c", &format!("{read}; sleep 2; {read}")]))?;
         let stats = String::from_utf8(stats).expect("text");
         let sampled = sampled(&path);
         if is_by_name {
