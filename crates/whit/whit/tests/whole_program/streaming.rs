@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::support::stats::Stats;
-use crate::support::tools::{command, perf, record, succeed, text, whit, workload};
+use crate::support::tools::{command, newest_perf, perf, record, succeed, text, whit, workload};
 use crate::support::{Skip, check, probe};
 use whit_testing::run::{stderr, stdout};
 use whit_testing::wait::Busy;
@@ -83,11 +83,23 @@ fn every_mode_is_read_back_alike() {
     check("every_mode_is_read_back_alike", || {
         let deep = workload("deep")?;
         let directory = tempfile::tempdir().expect("make a directory");
+        // It checks more of the headers than the installed one.
+        let has_newest = match newest_perf() {
+            Ok(_) => true,
+            Err(Skip(reason)) => {
+                whit_testing::skip("modes by the newest perf", &reason);
+                false
+            }
+        };
         for mode in MODES {
             let target = [deep.to_str().expect("UTF-8"), "--iterations", "10000", "--threads", "3"];
             let options = ["-e", "cpu-clock", "-F", "1999", "--call-graph", "dwarf,4096", "--"];
             let recorded = whit_record(directory.path(), mode, &[&options[..], &target].concat())?;
             assert_counts(mode, &recorded)?;
+            if has_newest {
+                let newest = stats(newest_perf()?, &recorded.path).samples();
+                assert_eq!(newest, recorded.samples, "{mode}");
+            }
         }
         Ok(())
     });
