@@ -11,7 +11,7 @@ use whit_testing::wait::is_soon;
 
 use crate::postgres::Postgres;
 use crate::support::tools::{command, number, page_data, record, text, whit, workload};
-use crate::support::{Skip, check, probe};
+use crate::support::{Skip, check, engines, probe};
 
 const REQUESTS: u64 = 400;
 /// Calls within another one have numbers from here on.
@@ -381,14 +381,7 @@ fn requests_of_processes_that_one_forked_are_whole() {
             ["siblings.c", "siblings", "perf.data"].map(|name| folder.path().join(name));
         std::fs::write(&source, SIBLINGS).expect("write a program");
         text(command("cc").args(["-O1", "-o"]).arg(&program).arg(&source));
-        let engines = match probe::bpf_stacks() {
-            Ok(()) => vec!["--engine=ring", "--engine=bpf"],
-            Err(skip) => {
-                whit_testing::skip("requests of forked processes by the BPF engine", &skip.0);
-                vec!["--engine=ring"]
-            }
-        };
-        for engine in engines {
+        for engine in engines("requests of forked processes") {
             for generation in [&[][..], &["grandchildren"]] {
                 let mut recorder = whit();
                 recorder.args(["record", "-v", engine, "--request"]);

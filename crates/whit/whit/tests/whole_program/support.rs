@@ -53,6 +53,17 @@ pub(crate) fn record(recorder: &mut Command) -> Result<Vec<u8>, Skip> {
     whit_testing::run::record(recorder).map(|output| output.stdout)
 }
 
+/// Options of the engines that run here. A missing one is skipped aloud, as that of `test`.
+pub(crate) fn engines(test: &str) -> Vec<&'static str> {
+    match probe::bpf_stacks() {
+        Ok(()) => vec!["--engine=ring", "--engine=bpf"],
+        Err(skip) => {
+            whit_testing::skip(&format!("{test} by the BPF engine"), &skip.0);
+            vec!["--engine=ring"]
+        }
+    }
+}
+
 /// The JSON that a page embeds.
 pub(crate) fn page_data(path: &Path) -> Value {
     let page = fs::read_to_string(path).expect("the page");

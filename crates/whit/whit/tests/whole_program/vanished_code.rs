@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use whit_testing::wait::{Load, wait_until};
 
 use crate::support::tools::{command, text, whit};
-use crate::support::{Skip, check, probe};
+use crate::support::{Skip, check, engines, probe};
 
 /// Two functions, in turn at one address, in a jitdump file. An argument has them live in a perf-map, and not move.
 const COMPILER: &str = r#"
@@ -282,16 +282,6 @@ impl Place {
     }
 }
 
-fn engines() -> Vec<&'static str> {
-    match probe::bpf_stacks() {
-        Ok(()) => vec!["--engine=ring", "--engine=bpf"],
-        Err(skip) => {
-            whit_testing::skip("vanished_code by the BPF engine", &skip.0);
-            vec!["--engine=ring"]
-        }
-    }
-}
-
 fn need_x86_64() -> Result<(), Skip> {
     match cfg!(target_arch = "x86_64") {
         true => Ok(()),
@@ -338,7 +328,7 @@ fn a_process_with_an_ended_main_thread_has_names() {
             std::fs::read(&maps).map_or(true, |maps| maps.is_empty())
                 && Path::new(&format!("/proc/{pid}")).exists()
         });
-        for engine in engines() {
+        for engine in engines("vanished_code") {
             place.record(&[engine, "-p", &pid], &["--", "sleep", "0.5"])?;
             place.assert_named("headless", "headless_work");
         }
@@ -356,7 +346,7 @@ fn files_that_are_gone_once_they_are_mapped_give_names() {
             let id = format!("-Wl,{id}");
             place.compile("worker", WORKER, &[&id]);
             place.compile("worker.so", WORKER, &["-shared", "-fPIC", &id]);
-            for engine in engines() {
+            for engine in engines("vanished_code") {
                 place.record(&[engine], &["--", "./loader", "worker.so"])?;
                 place.assert_named("loader", "vanished_work");
                 place.record(&[engine], &["--", "./loader", "./worker", "program"])?;
@@ -386,7 +376,7 @@ fn names_of_compiled_code_outlive_their_process() {
         need_x86_64()?;
         let place = Place::new()?;
         place.compile("compiler", COMPILER, &[]);
-        for engine in engines() {
+        for engine in engines("vanished_code") {
             // It removes its perf-map when it ends.
             place.record(&[engine], &["--", "./compiler", "0.6", "map"])?;
             place.assert_named("compiler", "compiled_low");
@@ -404,7 +394,7 @@ fn code_in_each_kind_of_memory_has_its_names() {
         need_x86_64()?;
         let place = Place::new()?;
         place.compile("memories", MEMORIES, &[]);
-        for engine in engines() {
+        for engine in engines("vanished_code") {
             place.record(&[engine], &["--", "./memories", "1"])?;
             place.assert_named("memories", "in_");
             let leaves = place.leaves("memories");
@@ -429,7 +419,7 @@ fn text_that_was_moved_before_the_recording_has_names_and_chains() {
             [("mover", &[][..]), ("first", &["-no-pie", "-Wl,-z,noseparate-code"])]
         {
             place.compile(name, MOVER, options);
-            for engine in engines() {
+            for engine in engines("vanished_code") {
                 let chains = if engine.ends_with("ring") { "dwarf" } else { "fp" };
                 let moved = Load::start(Command::new(place.path(name)).stdout(Stdio::null()));
                 let maps = PathBuf::from(format!("/proc/{}/maps", moved.id()));
