@@ -96,7 +96,8 @@ pub fn configure(
     let mut specs = events.to_vec();
     let side_band = needs_side_band(plan, &specs).then_some(specs.len());
     specs.extend(side_band.map(|_| EventSpec::side_band()));
-    let probe = specs.iter().position(|spec| inherit && spec.is_user_probe);
+    let is_inherited = |spec: &EventSpec| inherit && spec.event.terms.inherit.unwrap_or(true);
+    let probe = specs.iter().position(|spec| spec.is_user_probe && is_inherited(spec));
     let apart = probe.map(|probe| side_band.unwrap_or(probe));
     let context = Context { plan, inherit, rate, arch, side_band, apart };
     let mut events: Vec<_> = (0..specs.len())

@@ -470,6 +470,8 @@ fn an_event_of_each_process_keeps_its_probes_apart() {
     let process = EventPlan { target, ..plan(vec![event(0), probe(1)]) };
     assert_eq!(have_counts(&process), [false, false, true], "the sideband has no samples");
     assert_eq!(have_counts(&plan(vec![event(0), event(1)])), [false, false]);
+    let own = with_event(probe(1), |event| event.terms.inherit = Some(false));
+    assert_eq!(have_counts(&plan(vec![own, probe(2)])), [false, true]);
     let alone = EventPlan { inherit: false, ..plan(vec![event(0), probe(1)]) };
     assert_eq!(have_counts(&alone), [false, false]);
 }
