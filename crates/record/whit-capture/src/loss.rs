@@ -161,11 +161,21 @@ fn packed_tally(ring_slices: &RingSlices<'_>, seen: RecordRef) -> Option<(Tally,
     Some((Tally { records, samples }, TimestampNs(ring_slices.word(tail)?)))
 }
 
+/// The mapping records of a ring.
+#[derive(Clone, Copy, Debug)]
+pub struct Mappings {
+    /// The events ask the kernel for build ids in them.
+    pub have_build_ids: bool,
+    /// An output describes their files. Where none does, nothing is remembered of files and processes: a recorder that
+    /// runs for months would see ever more of them.
+    pub are_described: bool,
+}
+
 /// Watches one ring.
 #[derive(Clone, Debug)]
 pub struct RingWatch {
     layout: TimeLayout,
-    asks_build_ids: bool,
+    mappings: Mappings,
     /// Counts since the start or the last call of [`Self::take_counts`].
     pub counts: RingCounts,
     /// Files that were mapped as code.
@@ -175,11 +185,11 @@ pub struct RingWatch {
 }
 
 impl RingWatch {
-    /// For a ring whose records have this layout, of events that ask for build ids in mapping records or do not.
-    pub fn new(layout: TimeLayout, asks_build_ids: bool) -> RingWatch {
+    /// For a ring whose records have this layout.
+    pub fn new(layout: TimeLayout, mappings: Mappings) -> RingWatch {
         let (counts, mapped) = (RingCounts::default(), MappedFiles::default());
         let (paused, scratch) = (PausedTime::default(), Vec::new());
-        RingWatch { layout, asks_build_ids, counts, mapped, paused, scratch }
+        RingWatch { layout, mappings, counts, mapped, paused, scratch }
     }
 
     /// Takes the counts since the last call.
@@ -212,7 +222,9 @@ impl RingWatch {
             }
             match seen.kind {
                 record_type::SAMPLE => {
-                    self.note_process(&ring_slices, seen);
+                    if self.mappings.are_described {
+                        self.note_process(&ring_slices, seen);
+                    }
                     if self.counts.first_sample.is_none() {
                         let packed = packed_tally(&ring_slices, seen).map(|(_, first)| first);
                         self.counts.first_sample = packed.or_else(|| self.time(&ring_slices, seen));
@@ -224,15 +236,15 @@ impl RingWatch {
                     let lost = ring_slices.word(at + HEADER_SIZE_BYTES).unwrap_or(0);
                     self.counts.lost_samples += lost;
                 }
-                record_type::FORK => {
+                record_type::FORK if self.mappings.are_described => {
                     let word = ring_slices.word(at + HEADER_SIZE_BYTES).unwrap_or(0);
                     self.mapped.processes.note_fork(word as u32, (word >> 32) as u32);
                 }
-                record_type::MMAP2 => {
+                record_type::MMAP2 if self.mappings.are_described => {
                     let record = ring_slices.bytes_of(seen, &mut self.scratch);
                     let bits = u16::from_le_bytes([record[4], record[5]]);
                     // Without that, the bit is another recorder's.
-                    if !(self.asks_build_ids && bits & misc::MMAP_BUILD_ID != 0) {
+                    if !(self.mappings.have_build_ids && bits & misc::MMAP_BUILD_ID != 0) {
                         self.mapped.note(&record[HEADER_SIZE_BYTES..]);
                     }
                 }
@@ -263,7 +275,7 @@ impl RingWatch {
             bits & misc::MMAP_BUILD_ID != 0
         };
         match seen.kind {
-            record_type::MMAP2 => !self.asks_build_ids && has_build_id_bit(),
+            record_type::MMAP2 => !self.mappings.have_build_ids && has_build_id_bit(),
             _ => self.layout.own_size(ring_slices, seen) < seen.size,
         }
     }
@@ -328,6 +340,7 @@ impl RingWatch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sampled::SampledProcesses;
     use whit_perfdata::attr::{Attr, AttrFlags, SampleType};
     use whit_perfdata::encode::push_record;
     use whit_perfdata::packed::{Numbers, Origin, Packer, Switch};
@@ -340,7 +353,8 @@ mod tests {
             | SampleType::CPU
             | SampleType::IDENTIFIER;
         let flags = AttrFlags::SAMPLE_ID_ALL;
-        RingWatch::new(TimeLayout::new(&Attr { sample_type, flags, ..Attr::default() }), false)
+        let mappings = Mappings { have_build_ids: false, are_described: true };
+        RingWatch::new(TimeLayout::new(&Attr { sample_type, flags, ..Attr::default() }), mappings)
     }
 
     fn words(words: &[u64]) -> Vec<u8> {
@@ -538,18 +552,25 @@ mod tests {
             body.extend(words(&[1, 400, 0, 7]));
             push_record(&mut bytes, record_type::MMAP2, misc, &body);
         }
-        let noted = |asks_build_ids, seam: usize| {
-            let mut watch = RingWatch { asks_build_ids, ..watch() };
+        let fork = words(&[1 << 32 | 2, 1 << 32 | 2, 0, 1, 400, 0, 7]);
+        push_record(&mut bytes, record_type::FORK, 0, &fork);
+        let noted = |have_build_ids, are_described, seam: usize| {
+            let mappings = Mappings { have_build_ids, are_described };
+            let mut watch = RingWatch { mappings, ..watch() };
             passed(&mut watch, &bytes, seam);
             let mut paths: Vec<_> =
                 watch.mapped.iter().map(|(_, file)| file.path.to_vec()).collect();
             paths.sort();
+            let processes = format!("{:?}", watch.mapped.processes);
+            let is_empty = processes == format!("{:?}", SampledProcesses::default());
+            assert_eq!(is_empty, !are_described, "{processes}");
             paths
         };
         for seam in (0..=bytes.len()).step_by(8) {
-            assert_eq!(noted(true, seam), [b"/bin/tool"], "seam {seam}");
+            assert_eq!(noted(true, true, seam), [b"/bin/tool"], "seam {seam}");
             // The bit is that of another recorder's event.
-            assert_eq!(noted(false, seam), [b"/bin/tool", b"/bin/with"], "seam {seam}");
+            assert_eq!(noted(false, true, seam), [b"/bin/tool", b"/bin/with"], "seam {seam}");
+            assert!(noted(false, false, seam).is_empty(), "seam {seam}");
         }
     }
 
@@ -614,7 +635,8 @@ mod tests {
             assert_eq!(watch.counts.bytes, found.len() as u64);
         }
         // Such events have build ids in these records.
-        let mut asks = RingWatch { asks_build_ids: true, ..watch() };
+        let mappings = Mappings { have_build_ids: true, are_described: true };
+        let mut asks = RingWatch { mappings, ..watch() };
         let mut with_bit = Vec::new();
         push_record(&mut with_bit, record_type::MMAP2, 2 | misc::MMAP_BUILD_ID, &map);
         assert_eq!(passed(&mut asks, &with_bit, 0), with_bit);

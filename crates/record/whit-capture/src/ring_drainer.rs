@@ -16,7 +16,7 @@ use whit_perfdata::sample::{SampleId, SampleLayout};
 use whit_sys::{Ring, affinity};
 use whit_types::{CpuId, TimestampNs};
 
-use crate::loss::{RingCounts, RingWatch, ScannedRecords};
+use crate::loss::{Mappings, RingCounts, RingWatch, ScannedRecords};
 use crate::mapped_files::{FreshFile, MappedFiles};
 use crate::ring_clock::RecordClock;
 use crate::stream::{Sink, SinkError, StreamSink};
@@ -112,8 +112,8 @@ pub struct RingDrainerOptions {
     pub flush_bytes: usize,
     /// Whether to end each pass that leaves nothing in any ring with a FINISHED_ROUND record.
     pub marks_rounds: bool,
-    /// Whether the events ask for build ids in mapping records.
-    pub asks_build_ids: bool,
+    /// The use of their mapping records.
+    pub mappings: Mappings,
 }
 
 impl RingDrainer {
@@ -129,7 +129,7 @@ impl RingDrainer {
         for ring in rings {
             let place = place(&ring);
             let decoder = decoder(&ring);
-            let watch = RingWatch::new(layout, options.asks_build_ids);
+            let watch = RingWatch::new(layout, options.mappings);
             let ring = Watched { ring, watch, decoder, lost_before: 0, drained: None };
             match groups.iter_mut().find(|group| group.place == place) {
                 Some(group) => group.rings.push(ring),

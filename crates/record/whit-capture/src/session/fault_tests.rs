@@ -39,7 +39,7 @@ use super::outputs::Outputs;
 use super::reader_share::ReaderShare;
 use super::reader_thread::Reader;
 use super::wait::RingWaiter;
-use crate::loss::{RingCounts, Tally};
+use crate::loss::{Mappings, RingCounts, Tally};
 use crate::options::{Output, Streaming};
 use crate::plan::RecordPlan;
 use crate::ring_drainer::{Pass, RingDrainer, RingDrainerOptions};
@@ -198,8 +198,8 @@ impl Rig {
         let rings = vec![MappedRing { ring, cpu: Some(CpuId(0)), is_sideband: false, members }];
         let metering = Metering::Off(PmiMeasurement::NoPmuEvent);
         let meters = Meters::new(metering, CpuWatch::default(), &rings);
-        let options =
-            RingDrainerOptions { flush_bytes: 1, marks_rounds: true, asks_build_ids: false };
+        let mappings = Mappings { have_build_ids: false, are_described: true };
+        let options = RingDrainerOptions { flush_bytes: 1, marks_rounds: true, mappings };
         let drainer =
             RingDrainer::new(rings, TimeLayout::new(&attr()), options, |_| None, |_| None);
         Rig {

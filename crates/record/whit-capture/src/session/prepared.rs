@@ -177,7 +177,9 @@ impl Beginning {
         let (events, engine) = control.events_and_engine();
         let header = KnownHeader::new(&plan.header, roots, events, engine)?;
         let stretches = control.stretches();
-        let builder = ReaderBuilder { plan: &plan.streams, roots, events, engine, stretches };
+        let describes_code = plan.output.choices.build_ids;
+        let builder =
+            ReaderBuilder { plan: &plan.streams, roots, events, engine, stretches, describes_code };
         let shares = builder.shares(rings)?;
         let rings_per_reader = shares.iter().map(|share| share.rings.len()).collect();
         let outputs = Outputs::new(header, rings_per_reader);

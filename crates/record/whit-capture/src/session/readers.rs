@@ -17,6 +17,7 @@ use super::stretches::Stretches;
 use super::wait::RingWaiter;
 use crate::affinity::{self, Affinity, ReaderPlan};
 use crate::error::CaptureError;
+use crate::loss::Mappings;
 use crate::plan::StreamPlan;
 use crate::ring_drainer::{RingDrainer, RingDrainerOptions};
 
@@ -28,6 +29,8 @@ pub(super) struct ReaderBuilder<'a> {
     pub(super) engine: &'a dyn Engine,
     /// Where the distance between samples changes.
     pub(super) stretches: Option<Arc<Stretches>>,
+    /// Whether outputs describe the files that were mapped.
+    pub(super) describes_code: bool,
 }
 
 /// The rings of one reader, and where it runs.
@@ -56,7 +59,10 @@ impl ReaderBuilder<'_> {
         let options = RingDrainerOptions {
             flush_bytes: streaming.flush_bytes,
             marks_rounds,
-            asks_build_ids: self.events.iter().any(asks),
+            mappings: Mappings {
+                have_build_ids: self.events.iter().any(asks),
+                are_described: self.describes_code,
+            },
         };
         let waiter = RingWaiter::new(self.events, &share.rings)?;
         let ring_drainer = RingDrainer::new(
