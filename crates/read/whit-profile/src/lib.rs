@@ -42,6 +42,7 @@
 
 mod blocks;
 mod call_chain;
+pub mod call_times;
 mod chained;
 mod collect_names;
 pub mod companions;

@@ -1,13 +1,16 @@
 //! The part of a recording that a reading chooses.
 
+use crate::call_times::CallTimes;
 use crate::time_filter::TimeFilter;
-use whit_types::{CpuId, Pid, Tid};
+use whit_types::{CpuId, Pid, Tid, TimestampNs};
 
 /// Filters that samples and switches have to pass; the default lets all pass.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
     /// Part of the time.
     pub time: Option<TimeFilter>,
+    /// Only the time of these calls, in their threads.
+    pub calls: Option<CallTimes>,
     /// Only these processes; all where empty.
     pub pids: Vec<Pid>,
     /// None of these processes.
@@ -26,6 +29,7 @@ impl Selection {
     pub fn is_part(&self) -> bool {
         self.chooses_tasks()
             || self.time.is_some()
+            || self.calls.is_some()
             || !self.cpus.is_empty()
             || !self.cgroups.is_empty()
     }
@@ -40,5 +44,11 @@ impl Selection {
         (self.pids.is_empty() || self.pids.contains(&pid))
             && !self.without_pids.contains(&pid)
             && (self.tids.is_empty() || self.tids.contains(&tid))
+    }
+
+    /// True where the chosen calls have this moment of a thread, or none are chosen.
+    #[inline]
+    pub(crate) fn wants_moment(&self, tid: Tid, time: TimestampNs) -> bool {
+        self.calls.as_ref().is_none_or(|calls| calls.contain(tid, time))
     }
 }

@@ -94,6 +94,16 @@ impl TimeRanges {
         self.0.get(next).is_some_and(|range| range.contains(time))
     }
 
+    /// Those that have a moment of a stretch of time, in order.
+    pub(crate) fn meeting(
+        &self,
+        from: TimestampNs,
+        to: TimestampNs,
+    ) -> impl Iterator<Item = TimeRange> + '_ {
+        let first = self.0.partition_point(|range| range.to < from);
+        self.0[first..].iter().copied().take_while(move |range| range.from <= to)
+    }
+
     /// The ranges, in order.
     pub fn iter(&self) -> impl Iterator<Item = TimeRange> + '_ {
         self.0.iter().copied()

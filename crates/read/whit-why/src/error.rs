@@ -55,6 +55,18 @@ pub enum WhyError {
         /// The rank that was asked for.
         rank: usize,
     },
+    /// None has such a key.
+    #[error(
+        "none of {recorded} requests '{name}' has '{key}' in its key: whit requests --slowest 20 shows keys"
+    )]
+    NoRequestKey {
+        /// The name that was asked for.
+        name: String,
+        /// The text that was asked for.
+        key: String,
+        /// How many requests there are.
+        recorded: usize,
+    },
     /// None took so long.
     #[error("no request '{name}' took so long: the slowest took {longest}")]
     NoneSoLong {

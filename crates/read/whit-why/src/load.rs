@@ -92,7 +92,7 @@ impl Question for SlowestOfEach {
         let names = reading.answer(Tables)?.request_names();
         let paths = names.iter().map(|name| {
             let which = WhichRequests::Slowest(self.0);
-            let requests = Some(ChosenRequests { name: name.to_string(), which });
+            let requests = Some(ChosenRequests { name: name.to_string(), key: None, which });
             match reading.answer(Interval { requests, each: true, ..Interval::default() }) {
                 Ok(why) => Ok(Some(why)),
                 // None of them ended.

@@ -118,7 +118,7 @@ fn critical_path(
     let request = names.next().map(|(name, _)| name.to_owned());
     let requests = request.clone().map(|name| {
         let which = WhichRequests::Rank(1);
-        ChosenRequests { name, which }
+        ChosenRequests { name, key: None, which }
     });
     let interval = Interval { requests, ..Interval::default() };
     match answer(Reading::open(recording, &options), interval, given.quiet) {

@@ -19,13 +19,16 @@ mod perf;
 mod profile;
 
 /// Options that change profiles; `--perf` writes each record as it is.
-const OF_PROFILES: [&str; 18] = [
+const OF_PROFILES: [&str; 21] = [
     "samples",
     "pid",
     "tid",
     "cpu",
     "cgroup",
     "time",
+    "request",
+    "request_longer_than",
+    "request_key",
     "max_stack",
     "inline",
     "no_inline",
@@ -48,13 +51,16 @@ fn not_of_chains() -> impl Iterator<Item = &'static str> {
 }
 
 /// Options that leave samples out, or change names: an archive has all.
-const NOT_OF_ARCHIVES: [&str; 10] = [
+const NOT_OF_ARCHIVES: [&str; 13] = [
     "samples",
     "pid",
     "tid",
     "cpu",
     "cgroup",
     "time",
+    "request",
+    "request_longer_than",
+    "request_key",
     "inline",
     "no_inline",
     "demangle",
@@ -62,7 +68,18 @@ const NOT_OF_ARCHIVES: [&str; 10] = [
 ];
 
 /// Options that leave samples out, and where one file goes; a dataset has all samples.
-const NOT_OF_DATASETS: [&str; 7] = ["samples", "pid", "tid", "cpu", "cgroup", "time", "output"];
+const NOT_OF_DATASETS: [&str; 10] = [
+    "samples",
+    "pid",
+    "tid",
+    "cpu",
+    "cgroup",
+    "time",
+    "request",
+    "request_longer_than",
+    "request_key",
+    "output",
+];
 
 /// Within 80 columns.
 const USAGE: &str = "\

@@ -44,6 +44,7 @@ pub mod progress;
 pub mod query;
 mod record;
 pub mod report;
+mod request_args;
 mod requests;
 mod row_args;
 mod scope;

@@ -1,16 +1,16 @@
 //! `whit requests`.
 
-use crate::failure::usage;
 use crate::heading;
 use crate::input::RecordingArgs;
 use crate::progress::answer;
+use crate::request_args::failure;
 use crate::symbol_args::SymbolArgs;
 use crate::terminal::{TerminalArgs, WidthArgs, show};
 use anyhow::Result;
 use whit_profile::Reading;
 use whit_profile::time_filter::TimeQuantum;
 use whit_view::requests::{TextOptions, write_json, write_text};
-use whit_why::{AllRequests, WhyError};
+use whit_why::AllRequests;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -31,6 +31,9 @@ pub(crate) struct RequestsArgs {
     /// Only calls that took at least this time, as in 10ms
     #[arg(long, value_name = "TIME", help_heading = heading::FILTER)]
     longer_than: Option<TimeQuantum>,
+    /// Only requests with this text in their keys
+    #[arg(long, value_name = "TEXT", help_heading = heading::FILTER)]
+    key: Option<String>,
     /// Count calls within others of the same name too
     #[arg(long, help_heading = heading::FILTER)]
     nested: bool,
@@ -63,14 +66,12 @@ pub(crate) fn run(args: &RequestsArgs) -> Result<u8> {
     let options = args.symbols.options(&recording)?;
     let question = AllRequests {
         name: args.request.clone(),
+        key: args.key.clone(),
         longer_than_ns: args.longer_than.map_or(0, |time| time.0.get()),
         nested: args.nested,
     };
     let requests = answer(Reading::open(&recording, &options), question, args.quiet);
-    let requests = requests.map_err(|error| match error {
-        WhyError::NoRequestName { .. } => usage(error),
-        error => error.into(),
-    })?;
+    let requests = requests.map_err(failure)?;
     let out = args.width.fit(args.terminal.output(), !args.json);
     let options =
         TextOptions { limit: args.limit, slowest: args.slowest.unwrap_or(0), is_quiet: args.quiet };

@@ -37,6 +37,9 @@ struct Answer {
 /// An option, by the name of its argument, and the answers with their outputs on which it acts.
 struct Acts(&'static str, &'static [(Answers, Outputs)]);
 
+/// Options that choose the time of requests.
+const REQUESTS: [&str; 3] = ["request", "request_longer_than", "request_key"];
+
 /// The table of a subcommand.
 struct Scope {
     subcommand: &'static str,

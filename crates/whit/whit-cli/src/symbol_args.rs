@@ -4,12 +4,13 @@ use crate::debuginfod::DebuginfodArgs;
 use crate::failure::bail_usage;
 use crate::heading;
 use crate::perf_cache;
+use crate::request_args::RequestArgs;
 use anyhow::{Result, bail};
 use std::path::PathBuf;
 use whit_perfdata::feature::Feature;
 use whit_perfdata::reader::Recording;
 use whit_profile::time_filter::TimeFilter;
-use whit_profile::{NameSources, ReadOptions, Selection, ThisMachine};
+use whit_profile::{NameSources, ReadOptions, Reading, Selection, ThisMachine};
 use whit_symbolize::{DebugDirs, RunningList, SymbolizerConfig};
 use whit_types::{CpuId, CpuListError, Pid, Tid, parse_cpu_list};
 
@@ -35,6 +36,8 @@ pub(crate) struct LoadArgs {
     /// Use only these parts of the recorded time: START,STOP in seconds, 10%-20%, 10%/2, or 10%/1,10%/10
     #[arg(long, value_name = "RANGE", value_parser = TimeFilter::parse, allow_hyphen_values = true, help_heading = heading::FILTER)]
     time: Option<TimeFilter>,
+    #[command(flatten)]
+    requests: RequestArgs,
     #[command(flatten)]
     pub(crate) symbols: SymbolArgs,
 }
@@ -129,12 +132,14 @@ impl LoadArgs {
     /// As a reading takes them.
     ///
     /// # Errors
-    /// A filter by cgroup where samples have none.
+    /// A filter by cgroup where samples have none, or by request where the recording has no such one.
     pub(crate) fn options(&self, recording: &Recording) -> Result<ReadOptions> {
         if !self.cgroup.is_empty() {
             needs_cgroups(recording, "--cgroup")?;
         }
+        let options = self.symbols.options(recording)?;
         let selection = Selection {
+            calls: self.requests.times(Reading::open(recording, &options))?,
             time: self.time.clone(),
             pids: self.pid.iter().copied().map(Pid).collect(),
             without_pids: Vec::new(),
@@ -142,7 +147,7 @@ impl LoadArgs {
             cpus: self.cpu.clone().map_or_else(Vec::new, |list| list.0),
             cgroups: self.cgroup.clone(),
         };
-        Ok(ReadOptions { selection, ..self.symbols.options(recording)? })
+        Ok(ReadOptions { selection, ..options })
     }
 }
 

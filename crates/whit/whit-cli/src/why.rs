@@ -1,9 +1,10 @@
 //! `whit why`.
 
-use crate::failure::{bail_usage, usage};
+use crate::failure::bail_usage;
 use crate::heading;
 use crate::input::RecordingArgs;
 use crate::progress::answer;
+use crate::request_args::{NamedRequests, failure, request};
 use crate::symbol_args::{SymbolArgs, thread_id};
 use crate::terminal::{TerminalArgs, WidthArgs, show};
 use anyhow::Result;
@@ -11,7 +12,7 @@ use whit_profile::Reading;
 use whit_profile::time_filter::{TimeFilter, TimeQuantum};
 use whit_types::Tid;
 use whit_view::why::{DEFAULT_LIMIT, TextOptions, write_json, write_stacks, write_text};
-use whit_why::{ChosenRequests, Interval, WhichRequests, WhyError};
+use whit_why::{ChosenRequests, Interval, WhichRequests};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -34,6 +35,9 @@ pub(crate) struct WhyArgs {
     /// With --request, explain all of the name that took at least this time, as in 10ms
     #[arg(long, value_name = "TIME", requires = "request", help_heading = heading::FILTER)]
     longer_than: Option<TimeQuantum>,
+    /// With --request, explain only those with this text in their keys
+    #[arg(long, value_name = "TEXT", requires = "request", help_heading = heading::FILTER)]
+    key: Option<String>,
     /// With --request, explain the slowest N of the name
     #[arg(long, value_name = "N", requires = "request", conflicts_with = "longer_than",
           value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..),
@@ -69,27 +73,6 @@ pub(crate) struct WhyArgs {
     terminal: TerminalArgs,
 }
 
-/// The value of `--request`.
-#[derive(Clone, Debug)]
-struct NamedRequests {
-    name: String,
-    rank: Option<usize>,
-}
-
-/// `NAME`, or `NAME:RANK`.
-fn request(text: &str) -> Result<NamedRequests, String> {
-    let (name, rank) = match text.rsplit_once(':') {
-        Some((name, rank)) => {
-            (name, Some(rank.parse().map_err(|_| format!("'{rank}' is no rank"))?))
-        }
-        None => (text, None),
-    };
-    match rank {
-        Some(0) => Err("1 is the slowest request".to_owned()),
-        rank => Ok(NamedRequests { name: name.to_owned(), rank }),
-    }
-}
-
 impl WhyArgs {
     fn requests(&self) -> Result<Option<ChosenRequests>> {
         let Some(NamedRequests { name, rank }) = self.request.clone() else { return Ok(None) };
@@ -101,7 +84,7 @@ impl WhyArgs {
             );
         }
         let which = several.unwrap_or(WhichRequests::Rank(rank.unwrap_or(1)));
-        Ok(Some(ChosenRequests { name, which }))
+        Ok(Some(ChosenRequests { name, key: self.key.clone(), which }))
     }
 }
 
@@ -113,13 +96,7 @@ pub(crate) fn run(args: &WhyArgs) -> Result<u8> {
     let interval =
         Interval { requests, tid: args.tid.map(Tid), time: args.time.clone(), each: false };
     let why = answer(Reading::open(&recording, &options), interval, args.quiet);
-    let why = why.map_err(|error| match error {
-        WhyError::SeveralTimes
-        | WhyError::NoRequestName { .. }
-        | WhyError::NoneSoLong { .. }
-        | WhyError::NoRequestRank { .. } => usage(error),
-        error => error.into(),
-    })?;
+    let why = why.map_err(failure)?;
     let is_table = !args.json && !args.folded;
     let out = args.width.fit(args.terminal.output(), is_table);
     let stacks = args.folded.then(|| why.stacks()).transpose()?;

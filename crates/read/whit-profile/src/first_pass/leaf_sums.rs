@@ -237,6 +237,7 @@ fn wants_sums_alone(selection: &Selection, question: &Samples) -> bool {
         && question.examples == 0
         && question.parallelism.is_none()
         && selection.time.is_none()
+        && selection.calls.is_none()
         && selection.cpus.is_empty()
         && selection.cgroups.is_empty()
 }

@@ -174,7 +174,8 @@ impl<'a> Worker<'a> {
         let (pid, tid) = sample.pid_tid.unwrap_or((Pid(-1), Tid(-1)));
         let time = pending.time;
         let is_wanted = prepared.filter.wants(&sample, time, &prepared.cgroups);
-        if !(is_wanted && reading.selection().wants(pid, tid)) {
+        let selection = reading.selection();
+        if !(is_wanted && selection.wants(pid, tid) && selection.wants_moment(tid, time)) {
             return Err(Formatted::Unwanted);
         }
         let comm = prepared.model.comm_at(pid, tid, time);

@@ -171,10 +171,11 @@ impl<'a> SampleSums<'a> {
         Ok(parsed)
     }
 
-    /// Whether a sample passes the filters by process, thread, CPU and cgroup.
+    /// Whether a sample passes the filters by process, thread, call, CPU and cgroup.
     pub(crate) fn wants(&self, parsed: &ParsedSample<'_>, time: TimestampNs) -> bool {
         let prepared = self.prepared;
         self.selection.wants(parsed.pid, parsed.tid)
+            && self.selection.wants_moment(parsed.tid, time)
             && prepared.filter.wants(&parsed.sample, time, &prepared.cgroups)
     }
 

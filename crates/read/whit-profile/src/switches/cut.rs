@@ -1,4 +1,4 @@
-//! `--time`: the parts of intervals that lie in the range.
+//! `--time` and `--request`: the parts of intervals that lie in ranges, of all threads or of each.
 //!
 //! The interval logic sees the whole recording, so that a thread which runs or waits through the range without a
 //! switch is known there too. The results alone are cut.
@@ -6,19 +6,33 @@
 use super::cpu_parts::CpuParts;
 use super::interval::{Life, Run, Sink, Switch, Task, WaitEnd};
 use super::intervals::RecordedTotals;
+use crate::call_times::CallTimes;
 use crate::time_filter::{TimeRange, TimeRanges};
 use whit_types::{CpuId, TimestampNs};
 
+/// The times that are wanted.
+#[derive(Clone, Copy)]
+pub(super) enum Wanted<'s> {
+    All,
+    Of(&'s TimeRanges),
+    OfThreads(&'s CallTimes),
+}
+
 /// Hands the parts of intervals that lie in ranges on.
 pub(super) struct Cut<'s, S> {
-    ranges: Option<&'s TimeRanges>,
+    wanted: Wanted<'s>,
     sink: &'s mut S,
 }
 
 impl<'s, S: Sink> Cut<'s, S> {
     /// Without ranges, all of them.
-    pub(super) fn new(ranges: Option<&'s TimeRanges>, sink: &'s mut S) -> Cut<'s, S> {
-        Cut { ranges, sink }
+    pub(super) fn to_ranges(ranges: Option<&'s TimeRanges>, sink: &'s mut S) -> Cut<'s, S> {
+        Cut { wanted: ranges.map_or(Wanted::All, Wanted::Of), sink }
+    }
+
+    /// Without calls, all of them.
+    pub(super) fn to_calls(calls: Option<&'s CallTimes>, sink: &'s mut S) -> Cut<'s, S> {
+        Cut { wanted: calls.map_or(Wanted::All, Wanted::OfThreads), sink }
     }
 
     fn part_of_run(&mut self, range: TimeRange, run: &Run<'_>) {
@@ -30,6 +44,17 @@ impl<'s, S: Sink> Cut<'s, S> {
         let parts = run.parts.share(to.since(from), run.to.since(run.from));
         let parts = parts.within(to.since(from));
         self.sink.run(&Run { from, to, samples, is_open, parts, ..*run });
+    }
+}
+
+impl<'s> Wanted<'s> {
+    /// The wanted ranges of a thread, which are all where there is no inner value. `None` where it has none.
+    fn of(self, task: Task) -> Option<Option<&'s TimeRanges>> {
+        match self {
+            Wanted::All => Some(None),
+            Wanted::Of(ranges) => Some(Some(ranges)),
+            Wanted::OfThreads(calls) => calls.of(task.tid).map(Some),
+        }
     }
 }
 
@@ -71,25 +96,26 @@ fn part_of_switch(range: TimeRange, switch: &Switch) -> Option<Switch> {
 
 impl<S: Sink> Sink for Cut<'_, S> {
     fn switch(&mut self, switch: &Switch) {
-        match self.ranges {
-            None => self.sink.switch(switch),
-            Some(ranges) => {
-                let parts = ranges.iter().filter_map(|range| part_of_switch(range, switch));
-                parts.for_each(|part| self.sink.switch(&part));
-            }
-        }
+        let Some(ranges) = self.wanted.of(switch.task) else { return };
+        let Some(ranges) = ranges else { return self.sink.switch(switch) };
+        let end = match switch.end {
+            WaitEnd::In { time, .. } | WaitEnd::Open { until: time, .. } => time,
+            WaitEnd::Missing => switch.out,
+        };
+        let ranges = ranges.meeting(switch.out, end);
+        let parts = ranges.filter_map(|range| part_of_switch(range, switch));
+        parts.for_each(|part| self.sink.switch(&part));
     }
 
     fn run(&mut self, run: &Run<'_>) {
-        match self.ranges {
-            None => self.sink.run(run),
-            Some(ranges) => ranges.iter().for_each(|range| self.part_of_run(range, run)),
-        }
+        let Some(ranges) = self.wanted.of(run.task) else { return };
+        let Some(ranges) = ranges else { return self.sink.run(run) };
+        ranges.meeting(run.from, run.to).for_each(|range| self.part_of_run(range, run));
     }
 
     fn idle(&mut self, cpu: CpuId, parts: &CpuParts) {
         // No record has the moments of it.
-        if self.ranges.is_none() {
+        if matches!(self.wanted, Wanted::All) {
             self.sink.idle(cpu, parts);
         }
     }
@@ -99,7 +125,9 @@ impl<S: Sink> Sink for Cut<'_, S> {
     }
 
     fn life(&mut self, task: Task, life: Life) {
-        self.sink.life(task, life);
+        if self.wanted.of(task).is_some() {
+            self.sink.life(task, life);
+        }
     }
 
     fn died(&mut self, task: Task, time: TimestampNs) {
@@ -198,7 +226,7 @@ mod tests {
             };
             let ranges = TimeRanges::new(spans.into_iter().map(range));
             let mut sums = Sums::default();
-            let all = run(&mut Cut::new(Some(&ranges), &mut sums), &lengths);
+            let all = run(&mut Cut::to_ranges(Some(&ranges), &mut sums), &lengths);
             let last = all.last().map_or(0, |interval| interval.1);
             let covered = |range: TimeRange| last.min(range.to.0).saturating_sub(range.from.0);
             prop_assert_eq!(sums.ns, ranges.iter().map(covered).sum::<u64>());

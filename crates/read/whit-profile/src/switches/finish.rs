@@ -100,7 +100,11 @@ pub(super) fn take_apart(
     let lives = totals.lives.iter().map(|(thread, lives)| {
         let left_out_ns = totals.left_out.get(thread).copied().unwrap_or_default();
         let parts = totals.parts.get(thread).copied().unwrap_or_default();
-        (*thread, RawLife { elapsed_ns: elapsed_ns(lives, recorded), left_out_ns, parts })
+        let of_thread = totals.threads.values.get(*thread as usize);
+        let wanted = totals.selection.calls.as_ref().zip(of_thread);
+        let of_calls = wanted.map(|(calls, thread)| calls.within(thread.1, recorded));
+        let elapsed_ns = elapsed_ns(lives, of_calls.as_deref().unwrap_or(recorded));
+        (*thread, RawLife { elapsed_ns, left_out_ns, parts })
     });
     let lives = lives.collect();
     let worst = totals.take_worst();

@@ -82,7 +82,7 @@ struct Unsampled {
 
 /// Sums over all intervals.
 pub(crate) struct SwitchTotals<'a> {
-    selection: &'a Selection,
+    pub(super) selection: &'a Selection,
     model: &'a ProcessModel,
     pub(crate) threads: Interner<(Pid, Tid)>,
     pub(crate) rows: FxHashMap<SwitchKey, SwitchSums>,

@@ -116,15 +116,17 @@ fn pass(
         records.next_batch(&mut job.records)?;
         Ok(!job.records.is_empty())
     };
-    let ranges = prepared.time.as_ref();
+    let (ranges, selection) = (prepared.time.as_ref(), reading.selection());
     let take = |job: &mut Job| {
         for contention in &job.contentions {
-            if ranges.is_none_or(|ranges| ranges.contains(contention.time)) {
+            let is_in_range = ranges.is_none_or(|ranges| ranges.contains(contention.time));
+            if is_in_range && selection.wants_moment(contention.task.tid, contention.time) {
                 totals.contention(contention, &losses);
             }
         }
         for timed_event in &job.timed_events {
-            intervals.take(timed_event, &mut Cut::new(ranges, &mut totals));
+            let mut of_calls = Cut::to_calls(selection.calls.as_ref(), &mut totals);
+            intervals.take(timed_event, &mut Cut::to_ranges(ranges, &mut of_calls));
         }
         Ok::<_, LoadError>(())
     };
@@ -137,11 +139,13 @@ fn pass(
     // Its buffers are not needed any more.
     drop(records);
     prepared.check_dumps()?;
-    let (inconsistencies, recorded) = intervals.finish(&mut Cut::new(ranges, &mut totals));
+    let mut of_calls = Cut::to_calls(selection.calls.as_ref(), &mut totals);
+    let (inconsistencies, recorded) = intervals.finish(&mut Cut::to_ranges(ranges, &mut of_calls));
     let recorded = recorded_in(ranges, recorded);
     let step = totals.phase_test.warning();
     let counts = &prepared.scan.counts;
-    if ranges.is_none() && counts.of(SWITCH_CPU_WIDE) > 0 && counts.of(SWITCH) == 0 {
+    let is_of_all = ranges.is_none() && selection.calls.is_none();
+    if is_of_all && counts.of(SWITCH_CPU_WIDE) > 0 && counts.of(SWITCH) == 0 {
         switches.cpus = cpu_walls(&totals.cpus, &recorded, &losses);
     }
     (switches.inconsistencies, switches.span) = (inconsistencies, recorded.span());

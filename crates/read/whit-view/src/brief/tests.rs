@@ -205,7 +205,7 @@ fn with_path() -> Brief {
     let options = ReadOptions::new(1, SymbolizerConfig::new(DebugDirs::none()));
     let recording = Recording::open(&path).unwrap();
     let (name, which) = ("call".to_owned(), WhichRequests::Rank(1));
-    let requests = Some(ChosenRequests { name, which });
+    let requests = Some(ChosenRequests { name, key: None, which });
     let interval = Interval { requests, ..Interval::default() };
     let why = Reading::open(&recording, &options).answer(interval).unwrap();
     brief(&profile()).with_path(&why, Some("call"))

@@ -31,7 +31,7 @@ fn text_has_quantiles_and_what_the_slowest_did() {
 fn filters_leave_calls_out() {
     let options = TextOptions { limit: Some(1), slowest: 100, is_quiet: true };
     let name = Some("call".to_owned());
-    let slow = AllRequests { name, longer_than_ns: 20_000_000, nested: true };
+    let slow = AllRequests { name, key: None, longer_than_ns: 20_000_000, nested: true };
     insta::assert_snapshot!(text(slow, &options));
 }
 

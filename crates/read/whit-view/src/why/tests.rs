@@ -68,7 +68,7 @@ fn stacks_add_up_to_the_interval() {
 }
 
 fn slow_calls(which: WhichRequests) -> Why {
-    let requests = Some(ChosenRequests { name: "call".to_owned(), which });
+    let requests = Some(ChosenRequests { name: "call".to_owned(), key: None, which });
     why("requests/requests.data", Interval { requests, ..Interval::default() })
 }
 

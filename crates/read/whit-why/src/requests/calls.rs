@@ -135,6 +135,8 @@ pub(super) fn sort(calls: &mut [Call]) {
 pub struct ChosenRequests {
     /// As `--request` of the recorder gave it.
     pub name: String,
+    /// Only those with this text in their keys.
+    pub key: Option<String>,
     /// Some of them.
     pub which: WhichRequests,
 }
@@ -157,6 +159,13 @@ pub(crate) fn chosen(source: &TableSource, wanted: &ChosenRequests) -> Result<Ve
     let all = calls(source, Some(&name))?.into_iter().flat_map(|(_, calls, _)| calls);
     let is_certain = |call: &Call| call.depth == 0 && !losses.touch(call.from, call.to);
     let mut calls: Vec<_> = all.filter(is_certain).collect();
+    if let Some(key) = &wanted.key {
+        let recorded = calls.len();
+        calls.retain(|call| call.has_key(key));
+        if calls.is_empty() && recorded > 0 {
+            return Err(WhyError::NoRequestKey { name, key: key.clone(), recorded });
+        }
+    }
     sort(&mut calls);
     calls.reverse();
     let count = calls.len();

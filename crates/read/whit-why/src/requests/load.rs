@@ -22,6 +22,8 @@ use whit_profile::{Question, Reading};
 pub struct AllRequests {
     /// Only those of this name.
     pub name: Option<String>,
+    /// Only those with this text in their keys.
+    pub key: Option<String>,
     /// Only calls that took at least so long.
     pub longer_than_ns: u64,
     /// Calls within others of the same name, too. Their time is a part of the outer call's.
@@ -105,7 +107,10 @@ impl Taken<'_> {
         let certain = calls.len();
         calls.retain(|call| self.question.nested || call.depth == 0);
         let nested = (certain - calls.len()) as u64;
-        calls.retain(|call| call.duration_ns() >= self.question.longer_than_ns);
+        calls.retain(|call| {
+            let has_key = self.question.key.as_deref().is_none_or(|key| call.has_key(key));
+            has_key && call.duration_ns() >= self.question.longer_than_ns
+        });
         sort(&mut calls);
         let quantiles = QUANTILES.into_iter().filter_map(|(name, thousandths)| {
             let call = rank(calls.len(), thousandths)?;

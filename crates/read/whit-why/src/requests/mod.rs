@@ -20,5 +20,5 @@ pub use load::{AllRequests, Requests, RequestsOfName};
 pub use pair::{Call, Counts, Pairing};
 pub use parts::{Part, Parts};
 pub use quantile::{QUANTILES, Quantile};
-pub use recorded::{EachCall, RecordedCall, RecordedCalls};
+pub use recorded::{EachCall, RecordedCall, RecordedCalls, TimesOfRequests};
 pub use tail::{Tail, TailPart};

@@ -34,6 +34,11 @@ impl Call {
     pub fn duration_ns(&self) -> u64 {
         self.to.since(self.from)
     }
+
+    /// Whether its key contains a text.
+    pub(crate) fn has_key(&self, text: &str) -> bool {
+        self.key.as_ref().is_some_and(|key| key.to_string().contains(text))
+    }
 }
 
 /// Calls whose duration is not known.

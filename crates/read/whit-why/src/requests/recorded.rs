@@ -1,11 +1,13 @@
 //! The requests of a recording one by one, without the parts of their time.
 
-use super::calls::all_calls;
+use super::calls::{ChosenRequests, all_calls, chosen};
 use super::pair::Call;
 use crate::error::WhyError;
 use crate::losses::Losses;
 use std::sync::Arc;
+use whit_profile::call_times::CallTimes;
 use whit_profile::tables::{TableSource, Tables};
+use whit_profile::time_filter::TimeRange;
 use whit_profile::{Question, Reading};
 use whit_types::{Pid, Tid};
 
@@ -62,5 +64,24 @@ impl RecordedCalls {
             }));
         }
         Ok(recorded)
+    }
+}
+
+/// The times of some requests in their threads, for a [`Selection`](whit_profile::Selection): a question.
+#[derive(Clone, Debug)]
+pub struct TimesOfRequests(pub ChosenRequests);
+
+impl Question for TimesOfRequests {
+    /// At least one call.
+    type Answer = CallTimes;
+    type Error = WhyError;
+
+    fn read(self, reading: Reading<'_>) -> Result<CallTimes, WhyError> {
+        let source = reading.answer(Tables)?;
+        let times = chosen(&source, &self.0)?.into_iter().filter_map(|call| {
+            let range = TimeRange { from: call.from, to: call.to };
+            Some((source.thread(call.thread)?.tid, range))
+        });
+        Ok(CallTimes::new(times))
     }
 }

@@ -4,12 +4,15 @@
 pub const DIFF: &str = "diff";
 
 /// Options on recordings and their symbols: a dataset has names, and selections choose its samples.
-pub(super) const CONFLICTS: [&str; 13] = [
+pub(super) const CONFLICTS: [&str; 16] = [
     "pid",
     "tid",
     "cpu",
     "cgroup",
     "time",
+    "request",
+    "request_longer_than",
+    "request_key",
     "max_stack",
     "inline",
     "no_inline",

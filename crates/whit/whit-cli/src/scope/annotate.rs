@@ -1,6 +1,6 @@
 //! Options of `whit annotate`.
 
-use super::{ANY, Acts, Answer, Answers, JSON, Scope, TEXT, each};
+use super::{ANY, Acts, Answer, Answers, JSON, REQUESTS, Scope, TEXT, each};
 
 /// The functions with the largest shares.
 const HOTTEST: Answers = 1;
@@ -64,6 +64,7 @@ pub(super) const SCOPE: Scope = Scope {
         &CHOICE,
         &OF_TEXT,
         &OF_BOTH,
+        &each(REQUESTS, &[(ANY, TEXT | JSON)]),
         &[Acts("time", &[(ANY, TEXT | JSON)]), Acts("max_stack", &[])],
     ],
     hints: &[

@@ -1,6 +1,6 @@
 //! Options of `whit diff`.
 
-use super::{ALL, ANY, Acts, Answer, JSON, PAGE, Scope, TEXT, each, frames};
+use super::{ALL, ANY, Acts, Answer, JSON, PAGE, REQUESTS, Scope, TEXT, each, frames};
 
 const OUTPUTS: [Acts; 4] = [
     Acts("json", &[(ANY, JSON)]),
@@ -31,6 +31,6 @@ const ROWS: [Acts; 12] = each(
 pub(super) const SCOPE: Scope = Scope {
     subcommand: "diff",
     answers: &[Answer { bit: 1, options: &[], joins: 0 }],
-    options: &[&OUTPUTS, &ROWS, &frames(&[(ANY, ALL)])],
+    options: &[&OUTPUTS, &ROWS, &each(REQUESTS, &[(ANY, ALL)]), &frames(&[(ANY, ALL)])],
     hints: &[("percent_limit", "--json and --html have all functions")],
 };

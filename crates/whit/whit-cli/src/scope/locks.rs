@@ -1,6 +1,6 @@
 //! Options of `whit locks`.
 
-use super::{ANY, Acts, Answer, JSON, Scope, TEXT, each, frames};
+use super::{ANY, Acts, Answer, JSON, REQUESTS, Scope, TEXT, each, frames};
 
 const OUTPUTS: [Acts; 3] = [
     Acts("json", &[(ANY, JSON)]),
@@ -19,7 +19,13 @@ const ROWS: [Acts; 12] = each(
 pub(super) const SCOPE: Scope = Scope {
     subcommand: "locks",
     answers: &[Answer { bit: 1, options: &[], joins: 0 }],
-    options: &[&OUTPUTS, &ROWS, &[Acts("cpu", &[])], &frames(&[(ANY, TEXT | JSON)])],
+    options: &[
+        &OUTPUTS,
+        &ROWS,
+        &each(REQUESTS, &[(ANY, TEXT | JSON)]),
+        &[Acts("cpu", &[])],
+        &frames(&[(ANY, TEXT | JSON)]),
+    ],
     hints: &[
         ("cpu", "waits belong to threads: choose with --pid, --tid, --comms or --cgroup"),
         ("call_graph", "--json has every call chain"),

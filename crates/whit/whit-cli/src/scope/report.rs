@@ -1,6 +1,6 @@
 //! Options of `whit report`.
 
-use super::{ALL, Acts, Answer, Answers, JSON, Outputs, PAGE, Scope, TEXT, each, frames};
+use super::{ALL, Acts, Answer, Answers, JSON, Outputs, PAGE, REQUESTS, Scope, TEXT, each, frames};
 
 const ROWS: Answers = 1;
 const HIERARCHY: Answers = 1 << 1;
@@ -120,6 +120,7 @@ pub(super) const SCOPE: Scope = Scope {
         &KEY_OPTIONS,
         &FILTERS,
         &WAIT_FILTERS,
+        &each(REQUESTS, &[(OF_SAMPLES, ALL)]),
         &frames(&[(OF_SAMPLES & !TOTAL_CYCLES, ALL)]),
     ],
     hints: &[

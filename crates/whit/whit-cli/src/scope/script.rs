@@ -1,6 +1,6 @@
 //! Options of `whit script`.
 
-use super::{Acts, Answer, Answers, Scope, TEXT, each, frames};
+use super::{Acts, Answer, Answers, REQUESTS, Scope, TEXT, each, frames};
 
 const LINES: Answers = 1;
 const FOLDED: Answers = 1 << 1;
@@ -56,6 +56,12 @@ const FILTERS: [Acts; 5] = each(["pid", "tid", "cpu", "cgroup", "time"], &[(OF_S
 pub(super) const SCOPE: Scope = Scope {
     subcommand: "script",
     answers: &ANSWERS,
-    options: &[&OUTPUTS, &OF_EACH_LINE, &FILTERS, &frames(&[(OF_SAMPLES, TEXT)])],
+    options: &[
+        &OUTPUTS,
+        &OF_EACH_LINE,
+        &FILTERS,
+        &each(REQUESTS, &[(OF_SAMPLES, TEXT)]),
+        &frames(&[(OF_SAMPLES, TEXT)]),
+    ],
     hints: &[],
 };

@@ -1,6 +1,8 @@
 //! Options of `whit switches`.
 
-use super::{ALL, ANY, Acts, Answer, Answers, JSON, Outputs, PAGE, Scope, TEXT, each, frames};
+use super::{
+    ALL, ANY, Acts, Answer, Answers, JSON, Outputs, PAGE, REQUESTS, Scope, TEXT, each, frames,
+};
 
 const TREE: Answers = 1;
 const FLAT: Answers = 1 << 1;
@@ -74,6 +76,7 @@ pub(super) const SCOPE: Scope = Scope {
         &STACKS,
         &WAITS,
         &FILTERS,
+        &each(REQUESTS, &[(ANY, ALL)]),
         &frames(&[(CHAINS, TEXT), (ANY, JSON | PAGE)]),
     ],
     hints: &[

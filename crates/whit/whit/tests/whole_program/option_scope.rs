@@ -44,6 +44,7 @@ fn path_of(recording: &str) -> PathBuf {
     match recording {
         "waits" => recordings().join("waits/waits.data"),
         "demo" => recordings().join("demo/demo.data"),
+        "requests" => recordings().join("requests/requests.data"),
         name => recordings().join("golden").join(name).join("recording.data"),
     }
 }
@@ -58,7 +59,7 @@ fn root_of(recording: &str) -> Option<PathBuf> {
     });
     match recording {
         "demo" => Some(DEMO.path().to_owned()),
-        "waits" => None,
+        "waits" | "requests" => None,
         _ => Some(recordings().join("golden/root")),
     }
 }

@@ -118,6 +118,7 @@ fn calls_are_those_that_the_server_logs() {
         outer_calls_have_quantiles(&data, &calls);
         pages_have_the_requests(&data, &calls);
         queries_have_the_requests(&data, &calls);
+        views_take_the_time_of_requests(&data, &calls);
         // The last one has no other behind it, which would show that it was left.
         let of_left = &all["requests"][1];
         assert_eq!(number(of_left, "left") + number(of_left, "open"), left, "{of_left}");
@@ -174,6 +175,71 @@ fn outer_calls_have_quantiles(data: &Path, calls: &BTreeMap<u64, &Value>) {
         output(whit().args(["why", "--request", "call:2", "--slowest", "3", "-i"]).arg(data));
     assert_eq!(both.status.code(), Some(2), "{both:?}");
     assert!(stderr(&both).contains("leave :2 out"), "{both:?}");
+}
+
+/// Other views use the time of chosen requests, and no other.
+fn views_take_the_time_of_requests(data: &Path, calls: &BTreeMap<u64, &Value>) {
+    let slow =
+        calls.iter().filter(|(key, it)| **key < NESTED && number(it, "duration_ns") >= SLEEP_NS);
+    let slow: BTreeMap<u64, u64> =
+        slow.map(|(_, it)| (number(it, "from_ns"), number(it, "duration_ns"))).collect();
+    let option = ["--request", "call", "--request-longer-than", "20ms"];
+    let json = |args: &[&str], option: &[&str]| -> Value {
+        let said = text(whit().args(args).args(option).arg("--json").arg("-i").arg(data));
+        serde_json::from_str(&said).expect("JSON")
+    };
+    let wall = json(&["report", "--wall"], &option);
+    let [thread] = &wall["threads"].as_array().expect("threads")[..] else { panic!("{wall}") };
+    let sum =
+        |sums: &Value, kinds: &[&str]| kinds.iter().map(|kind| number(sums, kind)).sum::<u64>();
+    let kinds = [
+        "cpu_ns",
+        "waiting_ns",
+        "preempted_ns",
+        "throttled_ns",
+        "run_queue_ns",
+        "lossy_ns",
+        "uncovered_ns",
+    ];
+    let elapsed: u64 = slow.values().sum();
+    assert_eq!(
+        (number(&thread["sums"], "elapsed_ns"), sum(&thread["sums"], &kinds)),
+        (elapsed, elapsed)
+    );
+    // The same runs and waits are in both views.
+    let waits = json(&["switches"], &option);
+    let rows = waits["rows"].as_array().expect("rows");
+    let in_rows =
+        rows.iter().map(|row| sum(&row["sums"], &["sync_wait_ns", "preempt_wait_ns", "cpu_ns"]));
+    assert_eq!(in_rows.sum::<u64>(), elapsed, "{waits}");
+    let mut lines = whit();
+    lines.args(["script", "-F", "time,event", "--ns", "-i"]).arg(data).args(option);
+    let is_inside =
+        |ns: u64| slow.range(..=ns).next_back().is_some_and(|(from, it)| ns <= from + it);
+    let lines = text(&mut lines);
+    let times = lines.lines().map(|line| {
+        let (time, _) = line.trim_start().split_once(':').expect("a time");
+        time.replace('.', "").parse::<u64>().expect("nanoseconds")
+    });
+    let (inside, outside): (Vec<u64>, Vec<u64>) = times.partition(|ns| is_inside(*ns));
+    assert!(inside.len() >= 2 * slow.len() && outside.is_empty(), "{inside:?} {outside:?}");
+    // The key of the slowest one chooses that one alone, among those with this text in their keys.
+    let slowest = calls.values().max_by_key(|it| number(it, "duration_ns")).expect("a call");
+    let key = number(slowest, "key").to_string();
+    let of_key =
+        |it: &&&Value| number(it, "depth") == 0 && number(it, "key").to_string().contains(&key);
+    let with_key: u64 = calls.values().filter(of_key).map(|it| number(it, "duration_ns")).sum();
+    let wall = json(&["report", "--wall"], &["--request", "call", "--request-key", &key]);
+    assert_eq!(number(&wall["total"], "elapsed_ns"), with_key, "{key}");
+    let begins = calls.values().filter(|it| is_inside(number(it, "from_ns"))).count();
+    let mut code = whit();
+    code.args(["annotate", "handle", "--event", "request:call:begin", "-i"]).arg(data).args(option);
+    let code = text(&mut code);
+    assert!(code.contains(&format!("({begins} samples")), "{begins}: {code}");
+    let none =
+        output(whit().args(["report", "--request", "call", "--request-key", "x", "-i"]).arg(data));
+    assert_eq!(none.status.code(), Some(2), "{none:?}");
+    assert!(stderr(&none).contains("none of 400 requests 'call' has 'x' in its key"), "{none:?}");
 }
 
 /// SQL has each call with its key.

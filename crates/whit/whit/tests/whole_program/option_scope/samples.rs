@@ -53,6 +53,7 @@ pub(crate) const HOW: [&str; 14] = [
 ];
 
 const WAITS: &[&str] = &["waits"];
+const REQUESTS: &[&str] = &["requests"];
 
 const fn plain(arguments: &'static [&'static str]) -> Cell {
     Cell { arguments, recording: None }
@@ -91,6 +92,12 @@ const FILTERS: &[Sample] = &[
     waits("cpu", &["--cpu", "1"]),
     waits("cgroup", &["--cgroup", "nowhere"]),
     waits("time", &["--time", "0%-10%"]),
+];
+
+const OF_REQUESTS: &[Sample] = &[
+    on(REQUESTS, "request", &[], &["--request", "call"]),
+    on(REQUESTS, "request-longer-than", &["--request", "call"], &["--request-longer-than", "20ms"]),
+    on(REQUESTS, "request-key", &["--request", "call"], &["--request-key", "99"]),
 ];
 
 const STACKS: &[Sample] = &[
@@ -209,7 +216,7 @@ const REPORT: Walk = Walk {
         plain(&["--callees", "hold_slow"]),
         plain(&["--callees", "hold_slow", "--json"]),
     ],
-    lists: &[FILTERS, STACKS, WAIT_FILTERS, FRAMES, REPORT_OUTPUTS, REPORT_ROWS],
+    lists: &[FILTERS, OF_REQUESTS, STACKS, WAIT_FILTERS, FRAMES, REPORT_OUTPUTS, REPORT_ROWS],
 };
 
 const SWITCHES_OPTIONS: &[Sample] = &[
@@ -246,7 +253,7 @@ const SWITCHES: Walk = Walk {
         plain(&["--json"]),
         plain(&["--html", "PAGE"]),
     ],
-    lists: &[FILTERS, STACKS, WAIT_FILTERS, FRAMES, SWITCHES_OPTIONS],
+    lists: &[FILTERS, OF_REQUESTS, STACKS, WAIT_FILTERS, FRAMES, SWITCHES_OPTIONS],
 };
 
 const LOCKS_OPTIONS: &[Sample] = &[
@@ -266,7 +273,7 @@ const LOCKS_OPTIONS: &[Sample] = &[
 const LOCKS: Walk = Walk {
     subcommand: "locks",
     cells: &[plain(&[]), plain(&["--json"])],
-    lists: &[FILTERS, STACKS, LOCKS_OPTIONS],
+    lists: &[FILTERS, OF_REQUESTS, STACKS, LOCKS_OPTIONS],
 };
 
 const SCRIPT_OPTIONS: &[Sample] = &[
@@ -303,7 +310,7 @@ const SCRIPT: Walk = Walk {
         plain(&["--header-only"]),
         plain(&["--per-event-dump"]),
     ],
-    lists: &[FILTERS, STACKS, FRAMES, SCRIPT_OPTIONS],
+    lists: &[FILTERS, OF_REQUESTS, STACKS, FRAMES, SCRIPT_OPTIONS],
 };
 
 const DEMO: &[&str] = &["demo"];
@@ -341,6 +348,13 @@ const ANNOTATE_OPTIONS: &[Sample] = &[
     on(DEMO, "cpu", &[], &["--cpu", "77"]),
     on(DEMO, "cgroup", &[], &["--cgroup", "nowhere"]),
     on(DEMO, "time", &[], &["--time", "0%-10%"]),
+    accepted("request", &["--request", "call"], "no recording has requests and code"),
+    accepted(
+        "request-longer-than",
+        &["--request", "call", "--request-longer-than", "20ms"],
+        "the same",
+    ),
+    accepted("request-key", &["--request", "call", "--request-key", "99"], "the same"),
 ];
 
 const ANNOTATE: Walk = Walk {
@@ -367,16 +381,26 @@ const DIFF: Walk = Walk {
         plain(&["perf.data", "perf.data", "--json"]),
         plain(&["perf.data", "perf.data", "--html", "PAGE"]),
     ],
-    lists: &[FILTERS, STACKS, FRAMES, DIFF_OPTIONS],
+    lists: &[FILTERS, OF_REQUESTS, STACKS, FRAMES, DIFF_OPTIONS],
 };
 
 /// Answers for which no stored recording shows that an option acts: it would need a sample in inlined code, which
-/// --symbols would choose.
-pub(crate) const NOT_STORED: &[(&str, &[&str])] = &[("--cgroup-tree", &["inline", "no-inline"])];
+/// --symbols would choose, or cgroups of samples or branch records with requests.
+pub(crate) const NOT_STORED: &[(&str, &[&str])] = &[
+    ("--cgroup-tree", &["inline", "no-inline", "request", "request-longer-than", "request-key"]),
+    ("--total-cycles", &["request", "request-longer-than", "request-key"]),
+];
 
-/// Options that have no answer here: waits belong to threads, and a dataset takes no --symfs, which each run gives.
-pub(crate) const NOWHERE: [(&str, &str); 3] =
-    [("switches", "cpu"), ("locks", "cpu"), ("diff", "dataset")];
+/// Options that have no answer here: waits belong to threads, a dataset takes no --symfs, which each run gives, and the
+/// recording with requests has no code.
+pub(crate) const NOWHERE: [(&str, &str); 6] = [
+    ("switches", "cpu"),
+    ("locks", "cpu"),
+    ("diff", "dataset"),
+    ("annotate", "request"),
+    ("annotate", "request-longer-than"),
+    ("annotate", "request-key"),
+];
 
 /// All that are walked.
 pub(crate) const COMMANDS: [&Walk; 6] = [&REPORT, &SWITCHES, &LOCKS, &SCRIPT, &ANNOTATE, &DIFF];
