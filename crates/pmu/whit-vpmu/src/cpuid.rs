@@ -1,5 +1,7 @@
 //! The guest's PMU in CPUID.
 
+use alloc::vec::Vec;
+
 use crate::model::{PmuKind, PmuModel};
 
 /// The registers that CPUID returns.

@@ -5,31 +5,20 @@ mod control;
 mod interrupts;
 mod snapshot;
 
-use std::fmt;
+use alloc::vec::Vec;
+use core::fmt;
 
 use crate::config::VpmuConfig;
 use crate::cpuid::CpuidLeaf;
 use crate::event::EventConfig;
 use crate::interrupt::Interrupt;
 use crate::model::PmuModel;
-use crate::msr::{FW_WRITE, evtsel};
-use crate::register::{Register, Width};
+use crate::msr::FW_WRITE;
+use crate::register::{Gp, Register};
 use crate::source::CounterSource;
 use crate::statistics::{Fault, Statistics};
 
 pub use snapshot::{StateError, VpmuState};
-
-/// The access is to be answered with a general protection exception.
-#[derive(Copy, Clone, PartialEq, Eq, Debug, Hash)]
-pub struct Gp;
-
-impl fmt::Display for Gp {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("general protection exception (#GP)")
-    }
-}
-
-impl std::error::Error for Gp {}
 
 /// The virtual PMU of one vCPU. Everything is called on the thread that runs the vCPU.
 ///
@@ -103,7 +92,7 @@ impl Slots {
     }
 
     fn take(&mut self) -> Slots {
-        std::mem::take(self)
+        core::mem::take(self)
     }
 
     fn iter(self) -> impl Iterator<Item = usize> {
@@ -228,7 +217,10 @@ impl<S: CounterSource, I: Interrupt> Vpmu<S, I> {
             Register::GlobalControl => self.global_control,
             Register::Status => self.global_status,
             Register::StatusClear | Register::StatusSet => 0,
-            Register::InUse => self.registers_in_use(),
+            Register::InUse => {
+                let selects = self.counters.iter().map(|counter| counter.select);
+                self.config.model.registers_in_use(selects)
+            }
             Register::Capabilities => FW_WRITE,
         })
     }
@@ -241,66 +233,37 @@ impl<S: CounterSource, I: Interrupt> Vpmu<S, I> {
     pub fn wrmsr(&mut self, msr: u32, value: u64) -> Result<(), Gp> {
         self.statistics.wrmsr += 1;
         let model = self.config.model;
-        let written = match model.register(msr) {
-            None => Err(Gp),
-            Some(Register::Counter(slot, width)) => self.write_counter(slot, width, value),
-            Some(Register::Select(slot)) => {
-                model.event_select(value).ok_or(Gp).map(|value| self.write_select(slot, value))
-            }
-            Some(Register::FixedControl) => self.write_fixed_control(value),
-            Some(Register::GlobalControl) => self
-                .checked(value, model.counter_bits())
-                .map(|value| self.write_global_control(value)),
-            Some(Register::StatusClear) => self
-                .checked(value, model.status_bits())
-                .map(|value| self.write_status(self.global_status & !value)),
-            Some(Register::StatusSet) => self
-                .checked(value, model.settable_bits())
-                .map(|value| self.write_status(self.global_status | value)),
-            Some(Register::Status | Register::InUse | Register::Capabilities) => {
-                if model.is_intel() { Err(Gp) } else { Ok(()) }
-            }
-        };
-        written.map_err(|Gp| self.gp())
-    }
-
-    /// A value without its reserved bits: refused by Intel, dropped by AMD.
-    fn checked(&self, value: u64, writable: u64) -> Result<u64, Gp> {
-        if self.config.model.is_intel() && value & !writable != 0 {
-            return Err(Gp);
+        let accepted = model.register(msr).ok_or(Gp).and_then(|register| {
+            model.accepted(register, value).map(|value| value.map(|value| (register, value)))
+        });
+        match accepted {
+            Ok(Some((register, value))) => self.write(register, value),
+            Ok(None) => {}
+            Err(Gp) => return Err(self.gp()),
         }
-        Ok(value & writable)
+        Ok(())
     }
 
-    fn write_counter(&mut self, slot: usize, width: Width, value: u64) -> Result<(), Gp> {
-        let mask = self.config.model.counter_mask();
-        let value = match width {
-            Width::Legacy => value as u32 as i32 as u64,
-            Width::Full if value & !mask != 0 => return Err(Gp),
-            Width::Full | Width::Truncated => value,
-        };
+    fn write(&mut self, register: Register, value: u64) {
+        match register {
+            Register::Counter(slot, _) => self.write_counter(slot, value),
+            Register::Select(slot) => self.write_select(slot, value),
+            Register::FixedControl => self.write_fixed_control(value),
+            Register::GlobalControl => self.write_global_control(value),
+            Register::StatusClear => self.write_status(self.global_status & !value),
+            Register::StatusSet => self.write_status(self.global_status | value),
+            Register::Status | Register::InUse | Register::Capabilities => {}
+        }
+    }
+
+    fn write_counter(&mut self, slot: usize, value: u64) {
         self.in_use.insert(slot);
         // The count until now may have overflowed.
         self.fold(slot);
         let counter = &mut self.counters[slot];
-        counter.value = value & mask;
+        counter.value = value;
         counter.moved = true;
         self.pending.insert(slot);
-        Ok(())
-    }
-
-    /// IA32_PERF_GLOBAL_INUSE: who has an event select or control bits, and whether any interrupts.
-    fn registers_in_use(&self) -> u64 {
-        const PMI: u64 = 1 << 63;
-        let model = &self.config.model;
-        let counters = self.counters.iter().enumerate();
-        counters.fold(0, |bits, (slot, counter)| {
-            let fixed = slot >= usize::from(model.general);
-            let select = counter.select;
-            let used = select & if fixed { evtsel::EN } else { evtsel::EVENT } != 0;
-            let interrupts = select & evtsel::INT != 0;
-            bits | if used { model.status_bit(slot) } else { 0 } | if interrupts { PMI } else { 0 }
-        })
     }
 
     fn gp(&mut self) -> Gp {

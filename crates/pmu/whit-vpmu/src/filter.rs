@@ -3,6 +3,8 @@
 //! The semantics are those of KVM_SET_PMU_EVENT_FILTER with masked events (Linux,
 //! `Documentation/virt/kvm/api.rst`), so that a list which was made for KVM means the same here.
 
+use alloc::vec::Vec;
+
 use crate::event::EventConfig;
 use crate::model::CounterIndex;
 
@@ -59,13 +61,13 @@ pub struct EventFilter {
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct TooManyEntries(pub usize);
 
-impl std::fmt::Display for TooManyEntries {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl core::fmt::Display for TooManyEntries {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "an event filter of {} entries; {ENTRIES_MAX} are the most", self.0)
     }
 }
 
-impl std::error::Error for TooManyEntries {}
+impl core::error::Error for TooManyEntries {}
 
 impl EventFilter {
     /// A filter. `fixed` has a bit for each fixed counter: with [`FilterAction::Allow`] those that count, with

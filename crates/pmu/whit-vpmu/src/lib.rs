@@ -85,12 +85,18 @@
 //!
 //! # Invariants
 //!
-//! - No `unsafe`, no clock, no thread, no global state. Time comes in ([`Vpmu::on_tick`]).
+//! - No `unsafe`, no clock, no thread, no global state; no `std` but for the feature `host`. Time comes in
+//!   ([`Vpmu::on_tick`]).
 //! - A guest's view does not depend on whether events are used again, on when they are released, or
 //!   on when notices come, but for when interrupts come (skid).
 //! - A counter's overflow is that its value passes its last one. Notices only say when to look.
 
+#![cfg_attr(not(feature = "host"), no_std)]
 #![forbid(unsafe_code)]
+
+extern crate alloc;
+#[cfg(all(test, not(feature = "host")))]
+extern crate std;
 
 mod config;
 mod cpuid;
@@ -110,12 +116,12 @@ mod statistics;
 
 pub use config::{Backing, PMIS_PER_TICK_MAX, TICK_NS, VpmuConfig};
 pub use cpuid::{CpuidLeaf, CpuidRegisters};
-pub use device::{Gp, StateError, Vpmu, VpmuState};
+pub use device::{StateError, Vpmu, VpmuState};
 pub use event::EventConfig;
 pub use filter::{ENTRIES_MAX, EventFilter, FilterAction, FilterEntry, TooManyEntries};
 pub use interrupt::{Delivery, DeliveryMode, Interrupt, Lvtpc};
 pub use model::{CounterIndex, IntelPmu, ModelError, PmuKind, PmuModel};
-pub use register::MsrRange;
+pub use register::{Gp, MsrRange};
 #[cfg(feature = "sim")]
 pub use simulated::{Simulated, SimulatedEvent};
 pub use source::{Arm, CounterSource, OpenError, Reading, SourceError, Token};

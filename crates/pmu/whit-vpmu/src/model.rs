@@ -1,8 +1,8 @@
 //! Which PMU the guest sees.
 
-use std::fmt;
+use core::fmt;
 
-use crate::msr::{evtsel, status};
+use crate::msr::{evtsel, fixed_ctrl, status};
 
 /// A counter of the guest.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
@@ -104,7 +104,7 @@ impl fmt::Display for ModelError {
     }
 }
 
-impl std::error::Error for ModelError {}
+impl core::error::Error for ModelError {}
 
 /// Counters of AMD before the core extension.
 const K7_COUNTERS: u8 = 4;
@@ -297,6 +297,42 @@ impl PmuModel {
         } else {
             None
         }
+    }
+
+    /// The event select in a slot after power-on.
+    pub(crate) const fn select_at_reset(&self, slot: usize) -> u64 {
+        self.fixed_select(slot, 0)
+    }
+
+    /// A fixed counter's control bits as an event select. General-purpose counters have none: 0.
+    pub(crate) const fn fixed_select(&self, slot: usize, control: u64) -> u64 {
+        let general = self.general as usize;
+        if slot < general {
+            return 0;
+        }
+        let shift = fixed_ctrl::BITS * (slot - general) as u32;
+        let bits = (control >> shift) & fixed_ctrl::MASK;
+        let mut select = PmuModel::fixed_event((slot - general) as u8);
+        if bits & fixed_ctrl::OS != 0 {
+            select |= evtsel::OS | evtsel::EN;
+        }
+        if bits & fixed_ctrl::USR != 0 {
+            select |= evtsel::USR | evtsel::EN;
+        }
+        if bits & fixed_ctrl::PMI != 0 {
+            select |= evtsel::INT;
+        }
+        select
+    }
+
+    /// Bits of the control register of fixed counters that can be written.
+    pub(crate) const fn fixed_control_bits(&self) -> u64 {
+        let (mut bits, mut number) = (0, 0);
+        while number < self.fixed as u32 {
+            bits |= fixed_ctrl::WRITABLE << (number * fixed_ctrl::BITS);
+            number += 1;
+        }
+        bits
     }
 
     /// The event of a fixed counter.

@@ -1,7 +1,24 @@
 //! Which register a number names.
 
+use core::fmt;
+
+use alloc::vec;
+use alloc::vec::Vec;
+
 use crate::model::{PmuKind, PmuModel};
-use crate::msr;
+use crate::msr::{self, evtsel};
+
+/// The access is to be answered with a general protection exception.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Hash)]
+pub struct Gp;
+
+impl fmt::Display for Gp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("general protection exception (#GP)")
+    }
+}
+
+impl core::error::Error for Gp {}
 
 /// A register of the device, by its function.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -131,6 +148,42 @@ impl PmuModel {
             msr::PERF_CNTR_GLOBAL_STATUS_SET => Some(Register::StatusSet),
             _ => None,
         }
+    }
+
+    /// A written value as the register takes it; `None`: the write has no effect. Intel refuses reserved bits
+    /// and registers that can only be read, AMD drops the bits and ignores the writes.
+    pub(crate) fn accepted(&self, register: Register, value: u64) -> Result<Option<u64>, Gp> {
+        let mask = self.counter_mask();
+        let writable = match register {
+            Register::Counter(_, Width::Legacy) => {
+                return Ok(Some(value as u32 as i32 as u64 & mask));
+            }
+            Register::Counter(_, Width::Full) if value & !mask != 0 => return Err(Gp),
+            Register::Counter(..) => return Ok(Some(value & mask)),
+            Register::Select(_) => return self.event_select(value).ok_or(Gp).map(Some),
+            Register::FixedControl => self.fixed_control_bits(),
+            Register::GlobalControl => self.counter_bits(),
+            Register::StatusClear => self.status_bits(),
+            Register::StatusSet => self.settable_bits(),
+            Register::Status | Register::InUse | Register::Capabilities => {
+                return if self.is_intel() { Err(Gp) } else { Ok(None) };
+            }
+        };
+        if self.is_intel() && value & !writable != 0 {
+            return Err(Gp);
+        }
+        Ok(Some(value & writable))
+    }
+
+    /// IA32_PERF_GLOBAL_INUSE: who has an event select or control bits, and whether any interrupts.
+    pub(crate) fn registers_in_use(&self, selects: impl Iterator<Item = u64>) -> u64 {
+        const PMI: u64 = 1 << 63;
+        selects.enumerate().take(self.slots()).fold(0, |bits, (slot, select)| {
+            let fixed = slot >= usize::from(self.general);
+            let used = select & if fixed { evtsel::EN } else { evtsel::EVENT } != 0;
+            let interrupts = select & evtsel::INT != 0;
+            bits | if used { self.status_bit(slot) } else { 0 } | if interrupts { PMI } else { 0 }
+        })
     }
 
     /// The place of a number in a row of registers.

@@ -1,6 +1,6 @@
 //! A simulated host: its events occur when a test says so.
 
-use std::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, VecDeque};
 
 use crate::event::EventConfig;
 use crate::source::{Arm, CounterSource, OpenError, Reading, SourceError, Token};
@@ -177,7 +177,7 @@ impl CounterSource for Simulated {
 
     fn read(&mut self, event: &mut SimulatedEvent) -> Result<Reading, SourceError> {
         let event = self.event(event)?;
-        let (events, due) = (std::mem::take(&mut event.unread), std::mem::take(&mut event.due));
+        let (events, due) = (core::mem::take(&mut event.unread), core::mem::take(&mut event.due));
         Ok(Reading { events, due })
     }
 

@@ -1,6 +1,6 @@
 //! Where counts come from.
 
-use std::fmt;
+use core::fmt;
 
 use crate::event::EventConfig;
 
@@ -94,7 +94,7 @@ impl fmt::Display for OpenError {
     }
 }
 
-impl std::error::Error for OpenError {}
+impl core::error::Error for OpenError {}
 
 /// Why an open event refused a request.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Hash)]
@@ -118,7 +118,7 @@ impl fmt::Display for SourceError {
     }
 }
 
-impl std::error::Error for SourceError {}
+impl core::error::Error for SourceError {}
 
 /// Counts the guest's events. Everything happens on the thread that runs the vCPU.
 ///

@@ -62,8 +62,8 @@ pub enum FaultReason {
     Source(SourceError),
 }
 
-impl std::fmt::Display for Fault {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl core::fmt::Display for Fault {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self.reason {
             FaultReason::Open(error) => write!(f, "{}: {error}", self.counter),
             FaultReason::Source(error) => write!(f, "{}: {error}", self.counter),

@@ -15,9 +15,8 @@ impl<S: CounterSource, I: Interrupt> Vpmu<S, I> {
             self.pause(slot);
             return;
         };
-        if let Some(backing) = &self.counters[slot].backing
-            && backing.config == config
-        {
+        let same = self.counters[slot].backing.as_ref().filter(|backing| backing.config == config);
+        if let Some(backing) = same {
             if backing.running {
                 self.statistics.kept += 1;
                 if self.counters[slot].moved {

@@ -1,40 +1,11 @@
 //! Writes that start and stop counters. Counters stop at once, under the settings that they ran
 //! with. They start before the guest runs on, when all settings are known.
 
-use super::{Gp, Vpmu};
+use super::Vpmu;
 use crate::event::EventConfig;
 use crate::interrupt::Interrupt;
-use crate::model::PmuModel;
-use crate::msr::{evtsel, fixed_ctrl, status};
+use crate::msr::{evtsel, status};
 use crate::source::CounterSource;
-
-impl PmuModel {
-    /// The event select in a slot after power-on.
-    pub(super) const fn select_at_reset(&self, slot: usize) -> u64 {
-        self.fixed_select(slot, 0)
-    }
-
-    /// A fixed counter's control bits as an event select. General-purpose counters have none: 0.
-    const fn fixed_select(&self, slot: usize, control: u64) -> u64 {
-        let general = self.general as usize;
-        if slot < general {
-            return 0;
-        }
-        let shift = fixed_ctrl::BITS * (slot - general) as u32;
-        let bits = (control >> shift) & fixed_ctrl::MASK;
-        let mut select = PmuModel::fixed_event((slot - general) as u8);
-        if bits & fixed_ctrl::OS != 0 {
-            select |= evtsel::OS | evtsel::EN;
-        }
-        if bits & fixed_ctrl::USR != 0 {
-            select |= evtsel::USR | evtsel::EN;
-        }
-        if bits & fixed_ctrl::PMI != 0 {
-            select |= evtsel::INT;
-        }
-        select
-    }
-}
 
 impl<S: CounterSource, I: Interrupt> Vpmu<S, I> {
     /// The event that a counter would count with this event select; `None`: it stands still.
@@ -78,11 +49,8 @@ impl<S: CounterSource, I: Interrupt> Vpmu<S, I> {
         self.pending.insert(slot);
     }
 
-    pub(super) fn write_fixed_control(&mut self, value: u64) -> Result<(), Gp> {
+    pub(super) fn write_fixed_control(&mut self, value: u64) {
         let model = self.config.model;
-        let writable = (0..u32::from(model.fixed))
-            .fold(0, |bits, number| bits | (fixed_ctrl::WRITABLE << (number * fixed_ctrl::BITS)));
-        let value = self.checked(value, writable)?;
         self.fixed_control = value;
         for slot in usize::from(model.general)..model.slots() {
             let select = model.fixed_select(slot, value);
@@ -90,7 +58,6 @@ impl<S: CounterSource, I: Interrupt> Vpmu<S, I> {
                 self.write_select(slot, select);
             }
         }
-        Ok(())
     }
 
     pub(super) fn write_global_control(&mut self, value: u64) {

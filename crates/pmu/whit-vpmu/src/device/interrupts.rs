@@ -90,7 +90,7 @@ impl<S: CounterSource, I: Interrupt> Vpmu<S, I> {
             return;
         }
         if self.pmis_left == 0 {
-            self.statistics.storms += u64::from(!std::mem::replace(&mut self.storm, true));
+            self.statistics.storms += u64::from(!core::mem::replace(&mut self.storm, true));
             return;
         }
         self.pmis_left -= 1;

@@ -1,6 +1,8 @@
 //! The device as a value, for snapshots and migration.
 
-use std::fmt;
+use core::fmt;
+
+use alloc::vec::Vec;
 
 use super::Vpmu;
 use crate::config::VpmuConfig;
@@ -57,7 +59,7 @@ impl fmt::Display for StateError {
     }
 }
 
-impl std::error::Error for StateError {}
+impl core::error::Error for StateError {}
 
 impl<S: CounterSource, I: Interrupt> Vpmu<S, I> {
     /// The device as a value. Counters run on.
@@ -87,11 +89,11 @@ impl<S: CounterSource, I: Interrupt> Vpmu<S, I> {
         interrupt: I,
         state: &VpmuState,
     ) -> Result<Vpmu<S, I>, StateError> {
-        check(&config.model, state)?;
+        state.check(&config.model)?;
         let mut vpmu = Vpmu::new(config, source, interrupt);
         let selects = state.selects.iter().enumerate();
         selects.for_each(|(slot, select)| vpmu.write_select(slot, *select));
-        vpmu.write_fixed_control(state.fixed_control).map_err(|_| StateError::ReservedBits)?;
+        vpmu.write_fixed_control(state.fixed_control);
         for (counter, value) in vpmu.counters.iter_mut().zip(&state.counters) {
             counter.value = *value;
         }
@@ -103,22 +105,26 @@ impl<S: CounterSource, I: Interrupt> Vpmu<S, I> {
     }
 }
 
-fn check(model: &PmuModel, state: &VpmuState) -> Result<(), StateError> {
-    if !state.model.is_valid() {
-        return Err(StateError::NoSuchModel);
+impl VpmuState {
+    /// Whether a guest with this PMU can have come into the self.
+    pub(crate) fn check(&self, model: &PmuModel) -> Result<(), StateError> {
+        if !self.model.is_valid() {
+            return Err(StateError::NoSuchModel);
+        }
+        if self.model != *model {
+            return Err(StateError::OtherModel);
+        }
+        if self.counters.len() != model.slots() || self.selects.len() != usize::from(model.general)
+        {
+            return Err(StateError::Length);
+        }
+        let controls = if model.has_global_control() { model.counter_bits() } else { 0 };
+        let statuses = if model.has_global_control() { model.status_bits() } else { 0 };
+        let sound = self.counters.iter().all(|value| value & !model.counter_mask() == 0)
+            && self.selects.iter().all(|select| model.event_select(*select) == Some(*select))
+            && self.global_control & !controls == 0
+            && self.fixed_control & !model.fixed_control_bits() == 0
+            && self.global_status & !statuses == 0;
+        if sound { Ok(()) } else { Err(StateError::ReservedBits) }
     }
-    if state.model != *model {
-        return Err(StateError::OtherModel);
-    }
-    if state.counters.len() != model.slots() || state.selects.len() != usize::from(model.general) {
-        return Err(StateError::Length);
-    }
-    let controls = if model.has_global_control() { model.counter_bits() } else { 0 };
-    let statuses = if model.has_global_control() { model.status_bits() } else { 0 };
-    let sound = state.counters.iter().all(|value| value & !model.counter_mask() == 0)
-        && state.selects.iter().all(|select| model.event_select(*select) == Some(*select))
-        && state.global_control & !controls == 0
-        && (model.is_intel() || state.fixed_control == 0)
-        && state.global_status & !statuses == 0;
-    if sound { Ok(()) } else { Err(StateError::ReservedBits) }
 }
