@@ -106,6 +106,7 @@ mod filter;
 #[cfg(feature = "host")]
 pub mod host;
 mod interrupt;
+pub mod mediated;
 mod model;
 pub mod msr;
 mod register;

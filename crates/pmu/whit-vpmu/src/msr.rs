@@ -52,6 +52,8 @@ pub(crate) mod evtsel {
     pub(crate) const INV: u64 = 1 << 23;
     pub(crate) const CMASK: u64 = 0xff00_0000;
     pub(crate) const AMD_EVENT_HIGH: u64 = 0xf << 32;
+    /// AMD: counts in guests alone.
+    pub(crate) const GUEST_ONLY: u64 = 1 << 40;
     /// Bits that a guest of Intel may not set: AnyThread and bits 63:32 (no transactional memory).
     pub(crate) const INTEL_RESERVED: u64 = 0xffff_ffff_0020_0000;
     /// Bits that AMD drops: pin control, AnyThread, host-only and guest-only among them.
