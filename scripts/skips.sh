@@ -66,6 +66,9 @@ condition() {
         no-postgresql) ! ls /usr/lib/postgresql/*/bin/pgbench >/dev/null 2>&1 ;;
         no-zsh-or-fish) ! have zsh || ! have fish ;;
         no-groff) ! have groff ;;
+        no-oldest-rust)
+            ! ls ~/.rustup/toolchains/1.85* >/dev/null 2>&1 && ! apt-cache madison rustc-web 2>/dev/null | grep -q ' 1\.85\.'
+            ;;
         # pyenv's own programs of these names refuse where no version is chosen.
         no-python-perf)
             for version in 3.12 3.13; do

@@ -129,6 +129,17 @@ book() {
     step "book" mdbook build docs/book
 }
 
+# Debian has the compiler, rustup may; neither is installed for this.
+oldest_rust() {
+    local status=0
+    scripts/oldest-rust.sh >"$LOGS/oldest-rust.log" 2>&1 </dev/null || status=$?
+    if [ "$status" = 3 ]; then
+        skip "oldest Rust: $(sed -n 's/^note: //p' "$LOGS/oldest-rust.log" | tail -n 1)"
+    else
+        step "oldest Rust" scripts/oldest-rust.sh
+    fi
+}
+
 # cargo-deny takes several minutes to build, so it is used where it is and not installed.
 licences() {
     if ! have cargo-deny; then
@@ -165,6 +176,7 @@ step "workloads" make -C bench/workloads
 step "lints" cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
 step "whit-pmu without std" cargo build -p whit-pmu --no-default-features --locked --quiet
 step "whit-vpmu alone" cargo build -p whit-vpmu --locked --quiet
+oldest_rust
 step "whit-pmu with alloc" cargo build -p whit-pmu --features alloc --locked --quiet
 # All at once: another choice of packages or targets has other features, and builds their crates again. Tests run
 # programs of other packages, and `cargo test` builds only those of the tested one.

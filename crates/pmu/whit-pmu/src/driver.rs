@@ -225,9 +225,8 @@ impl Driver {
         if counter.is_fixed() && !self.model.constraint(config.select).contains(counter) {
             return Err(StartError::FixedCounter(counter));
         }
-        if let Some(period) = config.sampling.period()
-            && !(1..=PERIOD_MAX).contains(&period)
-        {
+        let wrong = |period: &u64| !(1..=PERIOD_MAX).contains(period);
+        if let Some(period) = config.sampling.period().filter(wrong) {
             return Err(StartError::Period(period));
         }
         if config.precise && !self.model.pebs {

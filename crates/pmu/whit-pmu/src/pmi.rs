@@ -214,9 +214,8 @@ impl Driver {
         for counter in CounterMask::from_bits(self.pebs_enabled).iter() {
             let records = sink.drain_pebs(bus, counter);
             let mask = self.model.counter_mask(counter);
-            if let Some(slot) = &mut self.slots[counter.index()]
-                && records > 0
-            {
+            let slot = self.slots[counter.index()].as_mut();
+            if let Some(slot) = slot.filter(|_| records > 0) {
                 let raw = bus.rdpmc(counter, self.model.counter_msr(counter)) & mask;
                 let wrapped = u64::from(records).wrapping_mul(slot.event.period.length());
                 let shown = raw.wrapping_sub(slot.raw) & mask;
@@ -244,9 +243,7 @@ impl Driver {
     }
 
     fn read_branches(&mut self, bus: &mut (impl PmuBus + ?Sized)) {
-        if self.branch_users > 0
-            && let Some(model) = self.model.lbr
-        {
+        if let Some(model) = self.model.lbr.filter(|_| self.branch_users > 0) {
             LbrRegisters::new(model).read(bus, &mut self.branches);
         }
     }

@@ -93,15 +93,16 @@ impl<P: LbrPolicy> LbrContext<P> {
         task: Option<&mut TaskRecords>,
     ) {
         let Some(filter) = self.filter else { return };
-        if filter.call_stack
-            && let Some(task) = task
-        {
+        if let Some(task) = task.filter(|_| filter.call_stack) {
             // Records that a sample may not show are not kept for a later one either.
             let visible = self.policy.view(running, filter).user;
             task.forget();
-            if visible && let Running::User(mm) = running {
-                self.last_saved = task.save(bus, &self.registers, self.cpu, mm);
-                self.statistics.saved += 1;
+            match running {
+                Running::User(mm) if visible => {
+                    self.last_saved = task.save(bus, &self.registers, self.cpu, mm);
+                    self.statistics.saved += 1;
+                }
+                _ => {}
             }
         }
         self.handle(bus, LbrEvent::SchedOut(running.mm()));
@@ -116,9 +117,8 @@ impl<P: LbrPolicy> LbrContext<P> {
     ) {
         let Some(filter) = self.filter else { return };
         self.statistics.switches += 1;
-        if filter.call_stack
-            && let (Some(task), Running::User(mm)) = (task, running)
-        {
+        let task = task.filter(|_| filter.call_stack);
+        if let (Some(task), Running::User(mm)) = (task, running) {
             match task.switch_in(bus, &self.registers, self.cpu, mm, self.last_saved) {
                 CallStackSwitch::Skipped => self.statistics.skipped += 1,
                 CallStackSwitch::Restored => self.statistics.restored += 1,

@@ -196,21 +196,17 @@ impl SimulatedPmu {
     pub fn branch(&mut self, branch: Branch) {
         let frozen = self.status & global_status::LBR_FRZ != 0;
         let privilege = self.running_privilege();
-        let enabled = self.records_branches();
-        if let Some(records) = &mut self.records
-            && enabled
-            && !frozen
-            && records.wants(privilege)
-        {
+        let enabled = self.records_branches() && !frozen;
+        let records = self.records.as_mut().filter(|records| enabled && records.wants(privilege));
+        if let Some(records) = records {
             records.record(branch);
         }
     }
 
     /// The CPU sleeps in a deep C-state, which zeroes branch records on many models.
     pub fn deep_sleep(&mut self) {
-        if let Some(records) = &mut self.records
-            && self.model.lbr.is_some_and(|lbr| lbr.deep_c_reset)
-        {
+        let zeroes = self.model.lbr.is_some_and(|lbr| lbr.deep_c_reset);
+        if let Some(records) = self.records.as_mut().filter(|_| zeroes) {
             records.zero();
         }
     }
