@@ -18,7 +18,7 @@ use crate::register::{Gp, Register};
 use crate::source::CounterSource;
 use crate::statistics::{Fault, Statistics};
 
-pub use snapshot::{StateError, VpmuState};
+pub use snapshot::{SnapshotError, StateError, VpmuState};
 
 /// The virtual PMU of one vCPU. Everything is called on the thread that runs the vCPU.
 ///

@@ -82,6 +82,8 @@
 //! | a write that stalls the host | nothing waits: the one slow thing, the machine's first event, is opened with the device | – | `a_write_opens_nothing_before_the_guest_runs` |
 //! | host counters taken by others | the counter stands still and says so, never a silent zero | [`Fault`] | `taken_counters_are_reported` |
 //! | a hostile snapshot | refused with a reason | [`StateError`] | `wrong_states_are_refused` |
+//! | a damaged snapshot, or one of a later release | refused with a reason; any damage is seen | [`SnapshotError`] | `any_damage_is_seen` in `tests/snapshots.rs` |
+//! | a guest with the CPU's own counters ([`mediated`]) | its registers leave zeros for the host and other guests; events that the filter refuses do not count | – | `no_count_is_lost_or_leaked_in_any_state` in `mediated/tests` |
 //!
 //! # Invariants
 //!
@@ -117,7 +119,7 @@ mod statistics;
 
 pub use config::{Backing, PMIS_PER_TICK_MAX, TICK_NS, VpmuConfig};
 pub use cpuid::{CpuidLeaf, CpuidRegisters};
-pub use device::{StateError, Vpmu, VpmuState};
+pub use device::{SnapshotError, StateError, Vpmu, VpmuState};
 pub use event::EventConfig;
 pub use filter::{ENTRIES_MAX, EventFilter, FilterAction, FilterEntry, TooManyEntries};
 pub use interrupt::{Delivery, DeliveryMode, Interrupt, Lvtpc};

@@ -272,19 +272,14 @@ impl Mediated {
         self.selects[slot] & evtsel::EN != 0 && self.is_allowed(slot)
     }
 
-    /// The event select for the hardware: it counts in the guest alone, and allowed events alone.
+    /// The event select for the hardware: it counts in the guest alone, and allowed events alone. One that counts
+    /// nothing is 0 there: the guest reads its own.
     fn hardware_select(&self, slot: usize) -> u64 {
-        let select = self.selects[slot];
-        if select == 0 {
+        if !self.is_enabled(slot) {
             return 0;
         }
-        let enable = if self.is_enabled(slot) { evtsel::EN } else { 0 };
-        let guest_only = if self.model.is_intel() || !self.keeps(Rule::GuestOnly) {
-            0
-        } else {
-            evtsel::GUEST_ONLY
-        };
-        (select & !evtsel::EN) | enable | guest_only
+        let marks_guest = !self.model.is_intel() && self.keeps(Rule::GuestOnly);
+        self.selects[slot] | if marks_guest { evtsel::GUEST_ONLY } else { 0 }
     }
 
     /// The control register of fixed counters for the hardware.

@@ -1,5 +1,7 @@
 //! The device as a value, for snapshots and migration.
 
+mod format;
+
 use core::fmt;
 
 use alloc::vec::Vec;
@@ -9,6 +11,8 @@ use crate::config::VpmuConfig;
 use crate::interrupt::Interrupt;
 use crate::model::PmuModel;
 use crate::source::CounterSource;
+
+pub use format::SnapshotError;
 
 /// The device as a value. Host events are no part of it: a restored device opens its own. LVTPC is the
 /// interrupt controller's.
