@@ -165,7 +165,7 @@ mount_tracefs() {
 
 mount_tracefs
 step "format" cargo fmt --all --check
-step "format of the guest" rustfmt --check --edition 2024 guest/main.rs
+step "format of the guest" rustfmt --check --edition 2024 guest/main.rs guest/kernel.rs
 step "judgement of prose" scripts/prose.pl --self-test
 step "prose" scripts/prose.pl
 step "judgement of import circles" scripts/circles.pl --self-test

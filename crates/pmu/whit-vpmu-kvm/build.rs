@@ -1,9 +1,12 @@
-//! Builds the guest: `guest/main.rs` with `whit-pmu`, by rustc itself, as its flags are none that cargo could be
+//! Builds the guests: `guest/main.rs` and `guest/kernel.rs` with `whit-pmu`, by rustc itself, as its flags are none that cargo could be
 //! given for one program. It is for the ordinary Linux target, as other targets' core libraries may not be
 //! installed, without SSE, which a hypervisor that emulates its guests may not have.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+/// The one that measures its handlers, and the toy kernel.
+const GUESTS: [&str; 2] = ["main", "kernel"];
 
 /// Options of both compilations.
 const FLAGS: &[&str] = &[
@@ -21,10 +24,10 @@ const FLAGS: &[&str] = &[
 fn main() {
     let target = std::env::var("TARGET").unwrap_or_default();
     let output = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
-    let image = output.join("guest.bin");
+    let image = |name: &str| output.join(name).with_extension("bin");
     if !target.starts_with("x86_64") || !target.contains("linux") {
         // The crate is empty there.
-        std::fs::write(&image, []).expect("write the image");
+        GUESTS.iter().for_each(|name| std::fs::write(image(name), []).expect("write the image"));
         return;
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
@@ -45,7 +48,9 @@ fn main() {
         format!("-Clink-arg=-Wl,-T,{},--oformat=binary,--build-id=none", script.display()),
     ];
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    rustc(&target, &arguments, &guest.join("main.rs"), &image);
+    for name in GUESTS {
+        rustc(&target, &arguments, &guest.join(name).with_extension("rs"), &image(name));
+    }
 }
 
 fn rustc(target: &str, arguments: &[&str], source: &Path, output: &Path) {

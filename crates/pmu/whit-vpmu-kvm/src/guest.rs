@@ -11,8 +11,8 @@ use whit_vpmu::{Statistics, Vpmu, VpmuConfig};
 
 use crate::{Error, KvmVpmu, Line, call, interrupt_on_overflow};
 use machine::Machine;
-pub use report::Report;
 use report::Words;
+pub use report::{Report, TaskReport, TasksReport};
 
 /// The port that the guest reports to.
 const REPORT_PORT: u16 = 0x510;
@@ -32,9 +32,9 @@ pub struct Work {
 
 /// Result of a run.
 #[derive(Clone, Debug)]
-pub struct Run {
+pub struct Run<R = Report> {
     /// The guest's report.
-    pub report: Report,
+    pub report: R,
     /// The device's counts.
     pub statistics: Statistics,
     /// System calls for counters.
@@ -61,9 +61,33 @@ pub fn run(
     work: &Work,
     signal: &OverflowSignal,
 ) -> Result<Run, Error> {
+    boot(machine::GUEST, Words::report, config, host, work, signal)
+}
+
+/// Boots the toy kernel (`guest/kernel.rs`), whose two tasks sample an event each, and runs it until it halts.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_kernel(
+    config: VpmuConfig,
+    host: HostPerf,
+    work: &Work,
+    signal: &OverflowSignal,
+) -> Result<Run<TasksReport>, Error> {
+    boot(machine::KERNEL, Words::tasks, config, host, work, signal)
+}
+
+fn boot<R>(
+    image: &[u8],
+    read: fn(&Words) -> Result<R, &'static str>,
+    config: VpmuConfig,
+    host: HostPerf,
+    work: &Work,
+    signal: &OverflowSignal,
+) -> Result<Run<R>, Error> {
     let model = config.model;
     let vpmu = Vpmu::new(config, host, Line::default());
-    let mut machine = Machine::new(&model, &vpmu.cpuid_leaves(), work)?;
+    let mut machine = Machine::new(&model, &vpmu.cpuid_leaves(), work, image)?;
     let mut pmu = KvmVpmu::new(vpmu, false);
     interrupt_on_overflow(&machine.vcpu, signal)?;
     let mut words = Words::default();
@@ -106,7 +130,7 @@ pub fn run(
             Err(error) => return Err(call("KVM_RUN")(error)),
         }
     }
-    let report = words.report().map_err(|reason| Error::Guest(reason.to_owned()))?;
+    let report = read(&words).map_err(|reason| Error::Guest(reason.to_owned()))?;
     Ok(Run {
         report,
         statistics: *pmu.vpmu().statistics(),

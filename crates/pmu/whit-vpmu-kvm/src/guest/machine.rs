@@ -12,8 +12,9 @@ use whit_vpmu::{CpuidLeaf, PmuKind, PmuModel};
 use super::Work;
 use crate::{Error, apply_leaves, call, forward_msrs};
 
-/// The image, built from `guest/`.
-static IMAGE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/guest.bin"));
+/// The images, built from `guest/`: the guest that measures its handlers, and the toy kernel.
+pub(super) static GUEST: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/main.bin"));
+pub(super) static KERNEL: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/kernel.bin"));
 
 const MEMORY_BYTES: usize = 4 << 20;
 /// Page tables: level 4, level 3, level 2 with pages of 2 MiB.
@@ -49,11 +50,12 @@ impl Machine {
         model: &PmuModel,
         leaves: &[CpuidLeaf],
         work: &Work,
+        image: &[u8],
     ) -> Result<Machine, Error> {
         let kvm = Kvm::new().map_err(Error::NoKvm)?;
         let vm = kvm.create_vm().map_err(call("KVM_CREATE_VM"))?;
         forward_msrs(&vm, model)?;
-        let memory = memory(work)?;
+        let memory = memory(work, image)?;
         let address = memory.get_host_address(GuestAddress(0));
         let region = kvm_userspace_memory_region {
             memory_size: MEMORY_BYTES as u64,
@@ -90,7 +92,7 @@ fn set_vendor(cpuid: &mut CpuId, model: &PmuModel) {
     }
 }
 
-fn memory(work: &Work) -> Result<GuestMemoryMmap, Error> {
+fn memory(work: &Work, image: &[u8]) -> Result<GuestMemoryMmap, Error> {
     let failed = |error: &dyn std::fmt::Display| Error::Memory(error.to_string());
     let memory: GuestMemoryMmap = GuestMemoryMmap::from_ranges(&[(GuestAddress(0), MEMORY_BYTES)])
         .map_err(|error| failed(&error))?;
@@ -111,7 +113,7 @@ fn memory(work: &Work) -> Result<GuestMemoryMmap, Error> {
         let bytes = word.to_le_bytes();
         memory.write_slice(&bytes, GuestAddress(address)).map_err(|error| failed(&error))?;
     }
-    memory.write_slice(IMAGE, GuestAddress(IMAGE_START)).map_err(|error| failed(&error))?;
+    memory.write_slice(image, GuestAddress(IMAGE_START)).map_err(|error| failed(&error))?;
     Ok(memory)
 }
 

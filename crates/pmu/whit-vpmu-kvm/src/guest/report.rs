@@ -16,11 +16,34 @@ pub struct Report {
     pub lengths_tsc: Vec<u32>,
 }
 
-/// First word of a report, as `guest/main.rs` has it.
+/// The toy kernel's report.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct TasksReport {
+    /// Interrupts that the kernel could not explain.
+    pub not_ours: u64,
+    /// Interrupts that it handled.
+    pub interrupts: u64,
+    /// Samples and counts of both.
+    pub tasks: [TaskReport; 2],
+}
+
+/// A task of the toy kernel.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct TaskReport {
+    /// Samples taken while it ran.
+    pub samples: u64,
+    /// Count of its event.
+    pub count: u64,
+}
+
+/// First word of a report, as `guest/main.rs` and `guest/kernel.rs` have it.
 const SAMPLED: u32 = 1;
 const NO_MODEL: u32 = 2;
 const NOT_STARTED: u32 = 3;
 const PANICKED: u32 = 4;
+const TASKS: u32 = 5;
 /// Most words that a guest may report.
 const WORDS_MAX: usize = 1 << 16;
 
@@ -37,17 +60,29 @@ impl Words {
         }
     }
 
-    pub(super) fn report(&self) -> Result<Report, &'static str> {
-        const HEADER_WORDS: usize = 8;
+    /// The words behind an outcome.
+    fn after(&self, expected: u32, words_min: usize) -> Result<&[u32], &'static str> {
         let (outcome, words) = self.0.split_first().ok_or("halted without a report")?;
         match *outcome {
-            SAMPLED if words.len() >= HEADER_WORDS => {}
-            SAMPLED => return Err("reported too little"),
-            NO_MODEL => return Err("found no PMU that it can drive by CPUID"),
-            NOT_STARTED => return Err("could not start its event"),
-            PANICKED => return Err("met an exception or panicked"),
-            _ => return Err("reported what means nothing"),
+            outcome if outcome == expected && words.len() >= words_min => Ok(words),
+            outcome if outcome == expected => Err("reported too little"),
+            NO_MODEL => Err("found no PMU that it can drive by CPUID"),
+            NOT_STARTED => Err("could not start its event"),
+            PANICKED => Err("met an exception or panicked"),
+            _ => Err("reported what means nothing"),
         }
+    }
+
+    pub(super) fn tasks(&self) -> Result<TasksReport, &'static str> {
+        let words = self.after(TASKS, 12)?;
+        let long = |at: usize| u64::from(words[2 * at]) | (u64::from(words[2 * at + 1]) << 32);
+        let task = |at| TaskReport { samples: long(at), count: long(at + 1) };
+        Ok(TasksReport { not_ours: long(0), interrupts: long(1), tasks: [task(2), task(4)] })
+    }
+
+    pub(super) fn report(&self) -> Result<Report, &'static str> {
+        const HEADER_WORDS: usize = 8;
+        let words = self.after(SAMPLED, HEADER_WORDS)?;
         let (header, lengths) = words.split_at(HEADER_WORDS);
         let long = |at: usize| u64::from(header[at]) | (u64::from(header[at + 1]) << 32);
         let lengths_tsc = lengths.to_vec();
@@ -81,5 +116,9 @@ mod tests {
         assert!(words(&[1, 5, 0, 7, 1, 0, 0, 2, 0, 30]).is_err());
         assert!(words(&[1, 5]).is_err() && words(&[]).is_err() && words(&[9]).is_err());
         assert!(words(&[2]).unwrap_err().contains("CPUID"));
+        let tasks = Words(vec![5, 0, 0, 3, 0, 1, 0, 10, 0, 2, 0, 20, 1]).tasks().unwrap();
+        let task = |samples, count| TaskReport { samples, count };
+        assert_eq!(tasks.tasks, [task(1, 10), task(2, (1 << 32) + 20)]);
+        assert_eq!(Words(vec![5, 0]).tasks(), Err("reported too little"));
     }
 }
