@@ -8,6 +8,7 @@
 mod guest;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub(crate) mod kvm;
+pub(crate) mod registers;
 mod render;
 mod ways;
 
@@ -36,7 +37,8 @@ pub(crate) const COLD_INTERRUPTS: u64 = 100;
 const EXAMPLES: &str = "\
 Examples:
   whit bench vpmu --interrupts 1000
-  whit bench vpmu --kvm";
+  whit bench vpmu --kvm
+  whit bench vpmu --registers";
 
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
@@ -67,6 +69,10 @@ pub(crate) struct Options {
     /// Boot a small guest through /dev/kvm instead, which samples its vCPU's task clock
     #[arg(long, help_heading = heading::COMPARED)]
     kvm: bool,
+
+    /// Count register accesses and exits of each kind of virtual PMU on simulated hardware instead
+    #[arg(long, conflicts_with = "kvm", help_heading = heading::COMPARED)]
+    registers: bool,
 }
 
 /// The whole result.
@@ -136,6 +142,7 @@ pub(crate) struct Cold {
 #[serde(untagged)]
 pub(crate) enum Vpmu {
     Process(Comparison),
+    Registers(registers::Comparison),
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     Kvm(kvm::Comparison),
 }
@@ -144,14 +151,19 @@ impl Figures for Vpmu {
     fn show(&self, page: &mut Page) {
         match self {
             Vpmu::Process(comparison) => render::show(comparison, page),
+            Vpmu::Registers(comparison) => registers::show(comparison, page),
             #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
             Vpmu::Kvm(comparison) => kvm::show(comparison, page),
         }
     }
 
+    fn of_this_machine(&self) -> bool {
+        !matches!(self, Vpmu::Registers(_))
+    }
+
     fn succeeded(&self) -> bool {
         match self {
-            Vpmu::Process(_) => true,
+            Vpmu::Process(_) | Vpmu::Registers(_) => true,
             #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
             Vpmu::Kvm(comparison) => comparison.agrees(),
         }
@@ -164,6 +176,9 @@ impl Bench for Options {
     fn run(&self, say: Say<'_>) -> Result<Vpmu, Error> {
         if self.kvm {
             return in_kvm(self, say);
+        }
+        if self.registers {
+            return registers::compare().map(Vpmu::Registers);
         }
         compare(self, say).map(Vpmu::Process)
     }

@@ -35,9 +35,16 @@ pub(super) struct Session {
     pub(super) failures: u64,
 }
 
-struct Apic {
-    lvtpc: Lvtpc,
-    nmis: u64,
+/// The guest's local APIC.
+pub(super) struct Apic {
+    pub(super) lvtpc: Lvtpc,
+    pub(super) nmis: u64,
+}
+
+impl Apic {
+    pub(super) const fn new() -> Apic {
+        Apic { lvtpc: Lvtpc::new(), nmis: 0 }
+    }
 }
 
 impl Interrupt for Apic {
@@ -97,8 +104,7 @@ impl Guest {
         let mut config = VpmuConfig::new(model);
         config.backing = way.backing();
         let host = super::host(events, way.options())?;
-        let apic = Apic { lvtpc: Lvtpc::new(), nmis: 0 };
-        let mut registers = Registers { vpmu: Vpmu::new(config, host, apic) };
+        let mut registers = Registers { vpmu: Vpmu::new(config, host, Apic::new()) };
         let mut driver = Driver::new(driver_model(&pmu));
         driver.init(&mut registers);
         Ok(Guest { registers, driver, events: events.len(), handled: 0, started: Instant::now() })
@@ -257,7 +263,8 @@ impl Guest {
     }
 }
 
-fn driver_model(pmu: &IntelPmu) -> DriverModel {
+/// The guest's PMU for its driver.
+pub(super) fn driver_model(pmu: &IntelPmu) -> DriverModel {
     DriverModel {
         kind: PmuKind::Intel,
         version: pmu.version,
