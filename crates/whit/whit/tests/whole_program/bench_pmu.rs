@@ -86,6 +86,23 @@ fn a_guest_reuses_host_events() {
     });
 }
 
+/// Deterministic, so that the published table is the printed one.
+#[test]
+fn kinds_of_virtual_pmu_cost_as_much_as_published() {
+    check("bench_vpmu_registers", || {
+        let (printed, result) = bench(&["vpmu", "--registers"]);
+        let path = whit_testing::run::repository().join("bench/results/simulated-pmu.md");
+        let page = std::fs::read_to_string(path).expect("the page of results");
+        for line in printed.lines().filter(|line| line.starts_with("| ")) {
+            assert!(page.contains(line), "the page lacks {line}");
+        }
+        let rows = result["rows"].as_array().expect("rows");
+        let exits: Vec<_> = rows.iter().map(|row| row["interrupt"]["exits"].clone()).collect();
+        assert_eq!(exits, [9.0, 9.0, 2.0, 2.0]);
+        Ok(())
+    });
+}
+
 #[test]
 fn a_guest_in_kvm_samples_the_hosts_counts() {
     check("bench_vpmu_kvm", || {
