@@ -22,6 +22,8 @@
 //! counter alone for a while. Opening one costs tens of microseconds, and hundreds of milliseconds
 //! where it is the first of its kind on the machine. `docs/vpmu.md` has the whole story.
 //!
+//! A hypervisor that owns the CPU's registers has another way: [`mediated`] lends the CPU's counters to the guest.
+//!
 //! With the simulated host (feature `sim`), and a guest that counts instructions:
 //!
 //! ```
