@@ -33,6 +33,8 @@ pub struct Difference {
     pub p: f64,
     error: f64,
     freedom: f64,
+    /// The change nearest to none that the lost samples allow.
+    nearest: f64,
     /// By how much the lost samples may hide a change.
     slack: f64,
 }
@@ -42,6 +44,26 @@ impl Difference {
     pub fn detectable(&self, level: f64) -> f64 {
         let quantile = |tail| student::upper_quantile(tail, self.freedom);
         (quantile(level / 2.0) + quantile(1.0 - POWER)) * self.error + self.slack
+    }
+}
+
+impl Difference {
+    /// Degrees of freedom of the error.
+    pub(crate) fn freedom(&self) -> f64 {
+        self.freedom
+    }
+
+    /// The same with an error that is so many times as large: the tails are wider than those of Student's distribution.
+    pub(crate) fn widened(&self, factor: f64) -> Difference {
+        let half = |error: f64| student::upper_quantile((1.0 - LEVEL) / 2.0, self.freedom) * error;
+        let more = half(self.error) * (factor - 1.0);
+        let error = self.error * factor;
+        Difference {
+            interval: (self.interval.0 - more, self.interval.1 + more),
+            p: probability(self.nearest, error, self.freedom),
+            error,
+            ..*self
+        }
     }
 }
 
@@ -57,13 +79,24 @@ pub fn compare(before: &Tested, after: &Tested) -> Difference {
     };
     let least = after.range.0 - before.range.1;
     let greatest = after.range.1 - before.range.0;
-    // The value nearest to no change that the lost samples allow.
     let nearest = if least > 0.0 { least } else { greatest.min(0.0) };
-    let p = if nearest == 0.0 { 1.0 } else { student::both_tails(nearest / error, freedom) };
+    let p = probability(nearest, error, freedom);
     let half = student::upper_quantile((1.0 - LEVEL) / 2.0, freedom) * error;
     let change = b.value - a.value;
     let slack = (greatest - change).max(change - least).max(0.0);
-    Difference { change, interval: (least - half, greatest + half), p, error, freedom, slack }
+    Difference {
+        change,
+        interval: (least - half, greatest + half),
+        p,
+        error,
+        freedom,
+        nearest,
+        slack,
+    }
+}
+
+fn probability(change: f64, error: f64, freedom: f64) -> f64 {
+    if change == 0.0 { 1.0 } else { student::both_tails(change / error, freedom) }
 }
 
 #[cfg(test)]

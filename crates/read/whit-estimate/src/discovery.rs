@@ -10,6 +10,8 @@ pub struct Discoveries {
     threshold: f64,
     /// The level at which one more test would have been judged.
     level: f64,
+    /// The share of false ones within the called rows, so that it is that of all.
+    share: f64,
 }
 
 impl Discoveries {
@@ -27,14 +29,37 @@ impl Discoveries {
 /// Judges all tests together, given their probabilities: at most 5 % of the called differences are false on average;
 /// and where no difference is real, at most 5 % of all comparisons call any.
 pub fn discoveries(probabilities: impl IntoIterator<Item = f64>) -> Discoveries {
+    discoveries_at(FALSE_SHARE, probabilities)
+}
+
+/// The same with another share of false ones: of the tests of one row among several, where `found` has judged the rows.
+pub fn discoveries_within(
+    found: &Discoveries,
+    probabilities: impl IntoIterator<Item = f64>,
+) -> Discoveries {
+    discoveries_at(found.share, probabilities)
+}
+
+/// The probability that all of several tests found chance alone (Simes): rows with several tests are judged by it.
+pub fn combined(probabilities: impl IntoIterator<Item = f64>) -> f64 {
     let mut sorted: Vec<f64> = probabilities.into_iter().filter(|p| !p.is_nan()).collect();
     sorted.sort_by(f64::total_cmp);
-    let level = |rank: usize| FALSE_SHARE * rank as f64 / sorted.len().max(1) as f64;
+    let count = sorted.len() as f64;
+    let of_rank = sorted.iter().zip(1..).map(|(p, rank)| p * count / f64::from(rank));
+    of_rank.fold(1.0, f64::min)
+}
+
+fn discoveries_at(share: f64, probabilities: impl IntoIterator<Item = f64>) -> Discoveries {
+    let mut sorted: Vec<f64> = probabilities.into_iter().filter(|p| !p.is_nan()).collect();
+    sorted.sort_by(f64::total_cmp);
+    let level = |rank: usize| share * rank as f64 / sorted.len().max(1) as f64;
     let called =
         (1..=sorted.len()).rev().find(|rank| sorted[rank - 1] <= level(*rank)).unwrap_or(0);
     let threshold = if called == 0 { -1.0 } else { sorted[called - 1] };
     let next = (called + 1).min(sorted.len().max(1));
-    Discoveries { threshold, level: if sorted.is_empty() { FALSE_SHARE } else { level(next) } }
+    let of_rows = if sorted.is_empty() { share } else { level(called) };
+    let level = if sorted.is_empty() { share } else { level(next) };
+    Discoveries { threshold, level, share: of_rows }
 }
 
 #[cfg(test)]
@@ -60,6 +85,18 @@ mod tests {
         assert!(!discoveries([]).calls(0.0));
         assert_eq!(discoveries([]).level(), FALSE_SHARE);
         assert!(!discoveries([f64::NAN, 0.9]).calls(0.05));
+    }
+
+    /// Two rows of ten are called: the tests of each are judged at a fifth of the level (Benjamini and Bogomolov 2014).
+    #[test]
+    fn tests_of_rows_are_judged_at_the_share_of_called_rows() {
+        assert!((combined([0.04, 0.01, 0.03]) - 0.03).abs() < 1e-12);
+        assert_eq!((combined([]), combined([0.5, 0.9])), (1.0, 0.9));
+        let rows = [0.001, 0.002].into_iter().chain([0.5; 8]);
+        let found = discoveries(rows);
+        let within = discoveries_within(&found, [0.004, 0.011, 0.5]);
+        assert!(!within.calls(0.004) && discoveries_within(&found, [0.003, 0.6]).calls(0.003));
+        assert!(!discoveries_within(&discoveries([0.5, 0.6]), [0.0001]).calls(0.0001));
     }
 
     proptest! {

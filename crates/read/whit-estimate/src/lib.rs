@@ -33,10 +33,14 @@
 mod difference;
 mod discovery;
 mod loss;
+mod quantile;
 mod ratio;
+mod resample;
 mod student;
 
 pub use difference::{Difference, POWER, Tested, compare};
-pub use discovery::{Discoveries, discoveries};
+pub use discovery::{Discoveries, combined, discoveries, discoveries_within};
 pub use loss::Loss;
+pub use quantile::quantile;
 pub use ratio::{Estimate, LEVEL, Parts, RatioSum, ShareIntervals};
+pub use resample::{Series, compare_resampled};
