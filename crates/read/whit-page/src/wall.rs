@@ -421,8 +421,14 @@ mod tests {
             preempt_wait_ns: 200,
             ..SwitchSums::default()
         };
-        let row =
-            SwitchRow { thread: ThreadId(0), comm: CommId(0), node: NodeId(0), object: None, sums };
+        let row = SwitchRow {
+            thread: ThreadId(0),
+            comm: CommId(0),
+            node: NodeId(0),
+            object: None,
+            block: 0,
+            sums,
+        };
         let spans = vec![
             span(0, 600, Activity::Waiting, Some(550)),
             span(600, 200, Activity::Preempted, None),

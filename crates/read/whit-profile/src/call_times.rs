@@ -33,7 +33,8 @@ impl CallTimes {
     ) -> Vec<(TimestampNs, TimestampNs)> {
         let Some(ranges) = self.of(tid) else { return Vec::new() };
         let parts = spans.iter().flat_map(|&(from, to)| {
-            ranges.meeting(from, to).map(move |range| (range.from.max(from), range.to.min(to)))
+            let meeting = ranges.meeting(TimeRange { from, to });
+            meeting.map(move |range| (range.from.max(from), range.to.min(to)))
         });
         parts.collect()
     }

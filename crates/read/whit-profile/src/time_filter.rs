@@ -94,14 +94,29 @@ impl TimeRanges {
         self.0.get(next).is_some_and(|range| range.contains(time))
     }
 
-    /// Those that have a moment of a stretch of time, in order.
-    pub(crate) fn meeting(
-        &self,
-        from: TimestampNs,
-        to: TimestampNs,
-    ) -> impl Iterator<Item = TimeRange> + '_ {
-        let first = self.0.partition_point(|range| range.to < from);
-        self.0[first..].iter().copied().take_while(move |range| range.from <= to)
+    /// The ranges that have a moment of another one, in order.
+    pub fn meeting(&self, other: TimeRange) -> impl Iterator<Item = TimeRange> + '_ {
+        let first = self.0.partition_point(|range| range.to < other.from);
+        self.0[first..].iter().copied().take_while(move |range| range.from <= other.to)
+    }
+
+    /// The ranges, each cut into parts of equal length, as many as given over all. Neighbours share no moment.
+    #[must_use]
+    pub fn cut_into(&self, parts: u16) -> TimeRanges {
+        let length = |range: &TimeRange| range.to.since(range.from);
+        let all = self.0.iter().map(length).fold(0, u64::saturating_add);
+        let step = (all / u64::from(parts.max(1))).max(1);
+        let mut cut = Vec::new();
+        for range in self.iter() {
+            let count = (length(&range) / step).max(1);
+            let begin = |part: u64| TimestampNs(range.from.0 + part * (length(&range) / count));
+            cut.extend((0..count).map(|part| {
+                let is_last = part + 1 == count;
+                let to = if is_last { range.to } else { TimestampNs(begin(part + 1).0 - 1) };
+                TimeRange { from: begin(part), to }
+            }));
+        }
+        TimeRanges::new(cut)
     }
 
     /// The ranges, in order.
@@ -264,6 +279,23 @@ mod tests {
         let inside: Vec<u64> = (0..12).filter(|at| ranges.contains(TimestampNs(*at))).collect();
         assert_eq!(inside, [2, 3, 4, 8, 9]);
         assert!(!TimeRanges::new([]).contains(TimestampNs(0)));
+    }
+
+    #[test]
+    fn ranges_are_cut_into_neighbours_of_equal_length() {
+        let range = |from, to| TimeRange { from: TimestampNs(from), to: TimestampNs(to) };
+        let cut = TimeRanges::new([range(0, 99), range(200, 299)]).cut_into(4);
+        let found: Vec<_> = cut.iter().collect();
+        assert_eq!(found, [range(0, 48), range(49, 99), range(200, 248), range(249, 299)]);
+        let meeting: Vec<_> = cut.meeting(range(98, 210)).collect();
+        assert_eq!(meeting, [range(49, 99), range(200, 248)]);
+        assert_eq!(cut.meeting(range(100, 199)).count(), 0);
+        // A short range is a part of its own, and one of a moment cannot be cut.
+        assert_eq!(
+            TimeRanges::new([range(0, 1000), range(2000, 2001)]).cut_into(2).iter().count(),
+            3
+        );
+        assert_eq!(TimeRanges::from(range(7, 7)).cut_into(48).iter().count(), 1);
     }
 
     #[test]

@@ -166,9 +166,9 @@ fn load(args: &SwitchesArgs, recording: &Recording) -> Result<(Profile, Switches
         max_worst: args.max_worst(),
         max_spans,
         run_queue,
-        locks: false,
         objects,
         waits,
+        ..SwitchOptions::default()
     };
     let question = WithCode(SamplesAndSwitches { samples, switches });
     Ok(answer(Reading::open(recording, &options), question, args.quiet)?)

@@ -46,7 +46,7 @@ pub(crate) fn threads() -> (Profile, Switches) {
             sync_wait_ns: turns * SLOT_MS * MS / 2,
             ..SwitchSums::default()
         };
-        rows.push(SwitchRow { thread: *thread, comm, node: waiting, object: None, sums });
+        rows.push(SwitchRow { thread: *thread, comm, node: waiting, object: None, block: 0, sums });
         for turn in 0..SPANS_EACH {
             let (activity, node) = match turn % 2 {
                 0 => (Activity::Running, NodeId::NONE),

@@ -40,7 +40,7 @@ pub(crate) fn profile() -> (Profile, Switches) {
     let shift = |sample: &mut SingleSample| sample.time.0 += BEGIN - 5_000_000_000;
     builder.profile.singles.iter_mut().for_each(|all| all.samples.iter_mut().for_each(shift));
     let comm = builder.profile.threads[busy.index()].comm;
-    let row = |thread, node, sums| SwitchRow { thread, comm, node, object: None, sums };
+    let row = |thread, node, sums| SwitchRow { thread, comm, node, object: None, block: 0, sums };
     let waits = |count, ns| SwitchSums {
         sync_count: count,
         sync_wait_ns: ns,

@@ -117,8 +117,13 @@ mod tests {
     }
 
     fn key(thread: u32, address: u64) -> ContentionKey {
-        let row =
-            SwitchKey { thread, comm: NO_COMM, stack: StackRef::NONE, object: ObjectKey::None };
+        let row = SwitchKey {
+            thread,
+            comm: NO_COMM,
+            stack: StackRef::NONE,
+            object: ObjectKey::None,
+            block: 0,
+        };
         ContentionKey { row, address, flags: 1 }
     }
 

@@ -85,7 +85,7 @@ fn part_of_switch(range: TimeRange, switch: &Switch) -> Option<Switch> {
     let mut cut = *switch;
     let end = match &mut cut.end {
         WaitEnd::In { time, .. } | WaitEnd::Open { until: time, .. } => time,
-        WaitEnd::Missing => return range.contains(switch.out).then_some(cut),
+        WaitEnd::Missing => return None,
     };
     let (from, to) = part(range, switch.out, *end)?;
     *end = to;
@@ -102,7 +102,7 @@ impl<S: Sink> Sink for Cut<'_, S> {
             WaitEnd::In { time, .. } | WaitEnd::Open { until: time, .. } => time,
             WaitEnd::Missing => switch.out,
         };
-        let ranges = ranges.meeting(switch.out, end);
+        let ranges = ranges.meeting(TimeRange { from: switch.out, to: end });
         let parts = ranges.filter_map(|range| part_of_switch(range, switch));
         parts.for_each(|part| self.sink.switch(&part));
     }
@@ -110,7 +110,8 @@ impl<S: Sink> Sink for Cut<'_, S> {
     fn run(&mut self, run: &Run<'_>) {
         let Some(ranges) = self.wanted.of(run.task) else { return };
         let Some(ranges) = ranges else { return self.sink.run(run) };
-        ranges.meeting(run.from, run.to).for_each(|range| self.part_of_run(range, run));
+        let meeting = ranges.meeting(TimeRange { from: run.from, to: run.to });
+        meeting.for_each(|range| self.part_of_run(range, run));
     }
 
     fn idle(&mut self, cpu: CpuId, parts: &CpuParts) {

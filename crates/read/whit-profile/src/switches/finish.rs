@@ -215,13 +215,14 @@ impl Namer<'_, '_> {
         // Comms get their numbers as they are met, which must not depend on the order of a hash map.
         keys.sort_unstable_by_key(|key| {
             let object = self.object(key.thread, key.object);
-            (self.thread(key.thread), key.comm, self.node(key.stack), key.stack, object)
+            (self.thread(key.thread), key.comm, self.node(key.stack), key.stack, object, key.block)
         });
         let mut named = Vec::with_capacity(keys.len());
         for key in keys {
             let comm = self.builder.comm(key.comm, self.threads[key.thread as usize].2);
             let object = self.object(key.thread, key.object);
-            named.push(((self.thread(key.thread), comm, self.node(key.stack), object), key));
+            let row = (self.thread(key.thread), comm, self.node(key.stack), object, key.block);
+            named.push((row, key));
         }
         named.sort_unstable();
         out.rows = Vec::with_capacity(named.chunk_by(|a, b| a.0 == b.0).count());
@@ -239,8 +240,8 @@ impl Namer<'_, '_> {
                     numbers.insert(*key, out.rows.len() as u32);
                 }
             }
-            let (thread, comm, node, object) = group[0].0;
-            out.rows.push(SwitchRow { thread, comm, node, object, sums: of_row });
+            let (thread, comm, node, object, block) = group[0].0;
+            out.rows.push(SwitchRow { thread, comm, node, object, block, sums: of_row });
         }
         numbers
     }

@@ -105,6 +105,19 @@ pub fn wait_path(profile: &Profile, node: NodeId) -> Vec<FunctionId> {
     }
 }
 
+/// The function that wants a lock, of the stack of a thread that runs inside a function which takes it: that spins, or
+/// has just got it.
+pub fn lock_taken_at(profile: &Profile, node: NodeId) -> Option<FunctionId> {
+    let frames = frames(profile, node);
+    let leaf = frames.first()?;
+    let is_of_lock = match leaf.kernel {
+        true => is_kernel_lock_function(leaf.name),
+        false => is_lock_function(leaf.name),
+    };
+    let takes = leaf.name.contains("lock") && !leaf.name.contains("unlock");
+    (is_of_lock && takes).then(|| user_function(&frames).or_else(|| kernel_caller(&frames)))?
+}
+
 fn kernel_caller(frames: &[Frame<'_>]) -> Option<FunctionId> {
     let mut kernel = frames.iter().filter(|frame| frame.kernel);
     kernel.find(|frame| !is_kernel_lock_function(frame.name)).map(|frame| frame.function)

@@ -51,7 +51,7 @@ pub use durations::Durations;
 pub use interval::{Inconsistencies, Trust};
 pub(crate) use interval_stream::IntervalStream;
 pub use interval_stream::{IntervalRow, RunRow, WaitRow};
-pub use lock_site::{LockKind, LockSite, LockSites, kernel_lock_caller, wait_path};
+pub use lock_site::{LockKind, LockSite, LockSites, kernel_lock_caller, lock_taken_at, wait_path};
 pub use lock_site_names::{is_runtime, is_system_library};
 pub(crate) use losses::Losses;
 pub use model::{

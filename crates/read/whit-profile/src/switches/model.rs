@@ -20,7 +20,7 @@ use whit_types::{CpuId, Tid, TimestampNs};
 pub struct Switches {
     /// The kinds of records that the switches come from.
     pub sources: Sources,
-    /// Sums, unique in (thread, comm, node, object), ordered by these.
+    /// Sums, unique in (thread, comm, node, object, block), ordered by these.
     pub rows: Vec<SwitchRow>,
     /// The objects that rows and waits name by their index, in order.
     pub objects: Vec<NamedObject>,
@@ -52,6 +52,8 @@ pub struct Switches {
     /// How long switches were recorded between these moments, in nanoseconds: pauses (`--delay`, commands
     /// of the control channel) are left out.
     pub recorded_ns: u64,
+    /// The same by block of time; empty where rows are not apart by blocks.
+    pub block_ns: Vec<u64>,
 }
 
 /// The kinds of records about switches in a recording.
@@ -229,6 +231,8 @@ pub struct SwitchRow {
     pub node: NodeId,
     /// Index into [`Switches::objects`]; absent of rows without voluntary waits, and where rows are not told apart by it.
     pub object: Option<u32>,
+    /// Index into [`Switches::block_ns`]; zero where rows are not apart by blocks.
+    pub block: u16,
     /// Times and counts of the row.
     pub sums: SwitchSums,
 }

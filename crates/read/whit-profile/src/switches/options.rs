@@ -15,6 +15,9 @@ pub struct SwitchOptions {
     pub locks: bool,
     /// Rows that differ in the object of their waits are apart.
     pub objects: bool,
+    /// Rows of different blocks of the recorded time are apart, for errors from the scatter between blocks. A wait or a
+    /// run of several blocks has its part in each, and counts in the first one.
+    pub blocks: bool,
     /// Waits that count.
     pub waits: WaitFilter,
 }
@@ -22,4 +25,6 @@ pub struct SwitchOptions {
 impl SwitchOptions {
     /// Longest waits that can be asked for.
     pub const MAX_WORST: usize = 100_000;
+    /// Blocks of the recorded time.
+    pub const BLOCKS: u16 = 48;
 }

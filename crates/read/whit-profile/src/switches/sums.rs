@@ -78,6 +78,7 @@ impl Ord for KeptWait {
 struct Unsampled {
     ns: u64,
     comm: u32,
+    until: TimestampNs,
 }
 
 /// Sums over all intervals.
@@ -111,6 +112,8 @@ pub(crate) struct SwitchTotals<'a> {
     pub(super) phase_test: PhaseTest,
     /// By the thread's number.
     unsampled: Vec<Unsampled>,
+    /// The first moments of the blocks of time that rows are apart by.
+    pub(super) block_begins: Vec<TimestampNs>,
 }
 
 impl<'a> SwitchTotals<'a> {
@@ -140,6 +143,7 @@ impl<'a> SwitchTotals<'a> {
             cpus: FxHashMap::default(),
             phase_test: PhaseTest::default(),
             unsampled: Vec::new(),
+            block_begins: Vec::new(),
             waits: wanted.waits,
         }
     }
@@ -162,6 +166,11 @@ impl<'a> SwitchTotals<'a> {
 
     pub(super) fn comm(&self, task: Task, time: TimestampNs) -> u32 {
         self.model.comm_at(task.pid, task.tid, time).map_or(NO_COMM, |comm| comm.0)
+    }
+
+    fn block(&self, time: TimestampNs) -> u16 {
+        let begun = self.block_begins.partition_point(|begin| *begin <= time);
+        begun.saturating_sub(1) as u16
     }
 
     /// The object by which the row of a switch differs from others.
@@ -213,7 +222,7 @@ impl<'a> SwitchTotals<'a> {
             let owner = switch.found_blocked.filter(|found| found.lasts_throughout);
             let owner = owner.map_or(0, |found| found.owner);
             let futex = switch.object.futex();
-            let row = SwitchKey { object: ObjectKey::None, ..key };
+            let row = SwitchKey { object: ObjectKey::None, block: 0, ..key };
             let key = LockKey { row, futex, owner, waker: woken };
             locks.add(key, switch, duration_ns);
         }
@@ -229,12 +238,11 @@ impl<'a> SwitchTotals<'a> {
         trust: Trust,
     ) {
         let count = samples.len() as u64;
-        for (index, TimedStack { stack, .. }) in samples.iter().enumerate() {
+        for (index, TimedStack { stack, time }) in samples.iter().enumerate() {
             let share = ns / count + u64::from((index as u64) < ns % count);
-            let time = self
-                .cpu_times
-                .entry(SwitchKey { thread, comm, stack: *stack, object: ObjectKey::None })
-                .or_default();
+            let (object, block) = (ObjectKey::None, self.block(*time));
+            let key = SwitchKey { thread, comm, stack: *stack, object, block };
+            let time = self.cpu_times.entry(key).or_default();
             let sum = if trust == Trust::Lossy { &mut time.lossy_ns } else { &mut time.whole_ns };
             *sum = sum.saturating_add(share);
         }
@@ -267,7 +275,8 @@ impl Sink for SwitchTotals<'_> {
         let thread = self.thread(switch.task);
         let comm = self.comm(switch.task, switch.out);
         let object = self.object(switch);
-        let key = SwitchKey { thread, comm, stack: switch.stack, object };
+        let block = self.block(switch.out);
+        let key = SwitchKey { thread, comm, stack: switch.stack, object, block };
         let (duration_ns, trust) = match switch.end {
             WaitEnd::In { time, trust, .. } => (time.since(switch.out), trust),
             WaitEnd::Open { until, .. } => (until.since(switch.out), Trust::Whole),
@@ -386,7 +395,7 @@ impl Sink for SwitchTotals<'_> {
         let waiting = &mut self.unsampled[thread as usize];
         let total = waiting.ns.saturating_add(ns);
         if run.samples.is_empty() {
-            *waiting = Unsampled { ns: total, comm };
+            *waiting = Unsampled { ns: total, comm, until: run.to };
             return;
         }
         waiting.ns = 0;
@@ -424,8 +433,8 @@ impl Sink for SwitchTotals<'_> {
     fn end(&mut self, task: Task) {
         let Some(thread) = self.threads.get(&(task.pid, task.tid)) else { return };
         let waiting = self.unsampled.get_mut(thread as usize).map(std::mem::take);
-        if let Some(Unsampled { ns: ns @ 1.., comm }) = waiting {
-            let nowhere = TimedStack { time: TimestampNs(0), stack: StackRef::NONE };
+        if let Some(Unsampled { ns: ns @ 1.., comm, until }) = waiting {
+            let nowhere = TimedStack { time: until, stack: StackRef::NONE };
             self.distribute(thread, comm, &[nowhere], ns, Trust::Whole);
         }
     }
@@ -452,7 +461,7 @@ impl SwitchTotals<'_> {
             let thread = self.thread(of.task);
             let comm = self.comm(of.task, of.time);
             ContentionKey {
-                row: SwitchKey { thread, comm, stack: of.stack, object: ObjectKey::None },
+                row: SwitchKey { thread, comm, stack: of.stack, object: ObjectKey::None, block: 0 },
                 address: of.address,
                 flags,
             }

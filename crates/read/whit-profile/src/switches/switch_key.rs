@@ -15,4 +15,6 @@ pub(crate) struct SwitchKey {
     pub(crate) stack: StackRef,
     /// The object of voluntary waits, where rows differ by it.
     pub(crate) object: ObjectKey,
+    /// The block of time, where rows differ by it.
+    pub(crate) block: u16,
 }

@@ -34,9 +34,11 @@ use crate::samples::Samples;
 use crate::second_pass::companion_fetch;
 use crate::second_pass::singles;
 use crate::selection::Selection;
+use crate::time_filter::{TimeRange, TimeRanges};
 use crate::warning::Warning;
 use rustc_hash::FxHashMap;
 use whit_perfdata::attr::AttrFlags;
+use whit_perfdata::feature::RecordedSpan;
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::record_type::{SWITCH, SWITCH_CPU_WIDE};
 use whit_types::{CpuId, TimestampNs};
@@ -116,7 +118,11 @@ fn pass(
         records.next_batch(&mut job.records)?;
         Ok(!job.records.is_empty())
     };
-    let (ranges, selection) = (prepared.time.as_ref(), reading.selection());
+    let selection = reading.selection();
+    let blocks = wanted.blocks.then(|| blocks(recording, &prepared));
+    totals.block_begins =
+        blocks.iter().flat_map(TimeRanges::iter).map(|block| block.from).collect();
+    let ranges = blocks.as_ref().or(prepared.time.as_ref());
     let take = |job: &mut Job| {
         for contention in &job.contentions {
             let is_in_range = ranges.is_none_or(|ranges| ranges.contains(contention.time));
@@ -141,6 +147,10 @@ fn pass(
     prepared.check_dumps()?;
     let mut of_calls = Cut::to_calls(selection.calls.as_ref(), &mut totals);
     let (inconsistencies, recorded) = intervals.finish(&mut Cut::to_ranges(ranges, &mut of_calls));
+    let block_ns = blocks.iter().flat_map(TimeRanges::iter);
+    let block_ns =
+        block_ns.map(|block| recorded_in(Some(&block.into()), recorded.clone()).recorded_ns());
+    switches.block_ns = block_ns.collect();
     let recorded = recorded_in(ranges, recorded);
     let step = totals.phase_test.warning();
     let counts = &prepared.scan.counts;
@@ -182,6 +192,26 @@ fn pass(
         profile.warnings.push(Warning::DisorderedSamples { samples });
     }
     Ok((profile, switches, prepared))
+}
+
+/// Blocks of the recorded time that the user wants.
+fn blocks(recording: &Recording, prepared: &Prepared) -> TimeRanges {
+    let (first, last) = prepared.span.unwrap_or((TimestampNs(0), TimestampNs(u64::MAX)));
+    let all = || vec![RecordedSpan { from: first, to: last }];
+    let spans = recording.features.recorded_spans().unwrap_or_else(all);
+    // An open end lies outside of all records.
+    let from = |span: &RecordedSpan| if span.from == TimestampNs(0) { first } else { span.from };
+    let to = |span: &RecordedSpan| if span.to == TimestampNs(u64::MAX) { last } else { span.to };
+    let recorded = spans.iter().map(|span| (from(span), to(span)));
+    let recorded: Vec<_> = recorded.filter(|(from, to)| from < to).collect();
+    let ranges = match &prepared.time {
+        None => TimeRanges::new(recorded.into_iter().map(|(from, to)| TimeRange { from, to })),
+        Some(time) => TimeRanges::new(recorded.into_iter().flat_map(|(from, to)| {
+            let wanted = time.meeting(TimeRange { from, to });
+            wanted.map(move |range| TimeRange { from: range.from.max(from), to: range.to.min(to) })
+        })),
+    };
+    ranges.cut_into(SwitchOptions::BLOCKS)
 }
 
 /// The time of each CPU, by its number.

@@ -176,6 +176,7 @@ mod tests {
             comm: CommId(0),
             node: NodeId::NONE,
             object: None,
+            block: 0,
             sums: SwitchSums { cpu_ns, sync_count: 1, sync_wait_ns: 70, ..SwitchSums::default() },
         };
         let life = |thread| ThreadLife {

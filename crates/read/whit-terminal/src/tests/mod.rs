@@ -106,7 +106,14 @@ fn waits() -> Box<Waits> {
     let row = |index: usize, ms: u64, sums: SwitchSums| {
         let row = profile.rows[index];
         let sums = SwitchSums { sync_count: ms, sync_wait_ns: ms * 1_000_000, ..sums };
-        SwitchRow { thread: row.thread, comm: row.comm, node: row.node, object: None, sums }
+        SwitchRow {
+            thread: row.thread,
+            comm: row.comm,
+            node: row.node,
+            object: None,
+            block: 0,
+            sums,
+        }
     };
     let lossy = SwitchSums { lossy_count: 1, lossy_wait_ns: 2_000_000, ..SwitchSums::default() };
     let rows = vec![row(0, 30, lossy), row(1, 10, SwitchSums::default())];

@@ -336,6 +336,7 @@ mod tests {
                 comm: sample.comm,
                 node: sample.node,
                 object: None,
+                block: 0,
                 sums,
             }
         };

@@ -39,7 +39,14 @@ pub(crate) fn recorded() -> (Profile, Switches) {
     let profile = builder.profile;
     let row = |index: usize, sums| {
         let row = profile.rows[index];
-        SwitchRow { thread: row.thread, comm: row.comm, node: row.node, object: None, sums }
+        SwitchRow {
+            thread: row.thread,
+            comm: row.comm,
+            node: row.node,
+            object: None,
+            block: 0,
+            sums,
+        }
     };
     let rows = vec![
         row(
@@ -74,6 +81,7 @@ pub(crate) fn recorded() -> (Profile, Switches) {
             comm: profile.rows[2].comm,
             node: NodeId::NONE,
             object: None,
+            block: 0,
             sums: SwitchSums { cpu_ns: MS, lossy_cpu_ns: MS, ..SwitchSums::default() },
         },
     ];
