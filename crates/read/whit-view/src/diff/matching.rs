@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::run::FunctionName;
 use super::side::Side;
+use whit_types::OutsideText;
 
 /// How two functions were found to be the same.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -40,10 +41,25 @@ pub(super) fn pairs<'r>(before: &Side<'r>, after: &Side<'r>) -> Vec<Pair<'r>> {
         let mut of_sides = [before, after].into_iter().filter_map(|side| side.functions.get(name));
         of_sides.all(|function| !function.of_run.is_address)
     };
+    let function = |name: &FunctionName| name.function.exact().to_owned();
+    let binary = |name: &FunctionName| binary_stem(name.binary.exact());
     matching.by_key(|name| {
-        named(name).then(|| (stem(name.function.exact()), name.binary.exact().to_owned()))
+        named(name).then(|| [stem(name.function.exact()), name.binary.exact().to_owned()])
     });
-    matching.by_key(|name| named(name).then(|| (name.function.exact().to_owned(), String::new())));
+    matching.by_key(|name| named(name).then(|| [function(name), binary(name)]));
+    // Names that a side has many of, as `main`, mean nothing in a binary of another name, unless they are called alike.
+    let common = [before, after].map(common_names);
+    let is_common = |name: &FunctionName| common.iter().any(|it| it.contains(&name.function));
+    matching
+        .by_key(|name| (named(name) && !is_common(name)).then(|| [function(name), String::new()]));
+    let caller = |name: &FunctionName| {
+        let mut of_sides = [before, after].into_iter().filter_map(|side| side.functions.get(name));
+        of_sides.find_map(|function| function.of_run.caller.as_ref())
+    };
+    matching.by_key(|name| {
+        let caller = caller(name).filter(|caller| named(name) && !is_common(caller))?;
+        Some([function(name), function(caller)])
+    });
     let Matching { before, after, mut pairs } = matching;
     let alone = |before, after| Pair { before, after, by: Match::Alone };
     pairs.extend(before.into_iter().map(|name| alone(Some(name), None)));
@@ -98,8 +114,8 @@ impl<'r> Matching<'r> {
         }
     }
 
-    /// Pairs those whose key nobody else has on their side.
-    fn by_key(&mut self, key: impl Fn(&FunctionName) -> Option<(String, String)>) {
+    /// Pairs those with a key that no other function of their side has.
+    fn by_key(&mut self, key: impl Fn(&FunctionName) -> Option<[String; 2]>) {
         let unique = |names: &BTreeSet<&'r FunctionName>| {
             let mut by_key: BTreeMap<_, Option<&'r FunctionName>> = BTreeMap::new();
             for name in names {
@@ -115,6 +131,33 @@ impl<'r> Matching<'r> {
                 self.pair(before, after, Match::Similar);
             }
         }
+    }
+}
+
+/// Names that several binaries of a side have a function of.
+fn common_names<'r>(side: &Side<'r>) -> BTreeSet<&'r OutsideText> {
+    let (mut seen, mut common) = (BTreeSet::new(), BTreeSet::new());
+    for name in side.functions.keys().copied() {
+        if !seen.insert(&name.function) {
+            common.insert(&name.function);
+        }
+    }
+    common
+}
+
+/// Digits of the hash that cargo adds to names.
+const HASH_DIGITS: usize = 16;
+
+/// The name of a binary without the hash of its build.
+fn binary_stem(name: &str) -> String {
+    let name = name.strip_suffix(" (deleted)").unwrap_or(name);
+    match name.rsplit_once('-') {
+        Some((before, hash))
+            if hash.len() == HASH_DIGITS && hash.bytes().all(|b| b.is_ascii_hexdigit()) =>
+        {
+            before.to_owned()
+        }
+        _ => name.to_owned(),
     }
 }
 
@@ -147,7 +190,7 @@ fn stem(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::stem;
+    use super::{binary_stem, stem};
 
     #[test]
     fn stems_lack_parts_that_change_from_build_to_build() {
@@ -156,5 +199,12 @@ mod tests {
         assert_eq!(stem("Pipeline<31>::stage"), "Pipeline::stage");
         assert_eq!(stem("a::hash"), "a::hash");
         assert_eq!(stem("operator>"), "operator>");
+    }
+
+    #[test]
+    fn stems_of_binaries_lack_hashes() {
+        assert_eq!(binary_stem("whole_program-86e1c25ec833caa6"), "whole_program");
+        assert_eq!(binary_stem("app (deleted)"), "app");
+        assert_eq!(binary_stem("libssl-1.so"), "libssl-1.so");
     }
 }

@@ -20,7 +20,8 @@ use whit_types::OutsideText;
 pub use json::{document, write_json};
 pub use matching::Match;
 pub use options::{DiffOptions, Per, is_of_commands};
-pub use run::{FunctionName, Run};
+pub(crate) use run::join_functions;
+pub use run::{FunctionName, Run, stable_binary};
 pub use side::Scatter;
 pub use text::{DiffTextOptions, write_text};
 

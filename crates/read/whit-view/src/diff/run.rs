@@ -105,15 +105,35 @@ impl Run {
 
 /// A dataset has binaries with samples alone, and no sizes of mappings.
 fn mapped_binaries(profile: &Profile) -> Option<BTreeSet<OutsideText>> {
-    let names = || profile.dsos.iter().map(|dso| dso.short_name.clone()).collect();
+    let names = || profile.dsos.iter().map(|dso| stable_binary(&dso.short_name)).collect();
     (!profile.mapped_bytes.is_empty()).then(names)
 }
 
+/// Beginnings of the names of binaries that stand for the code that a process compiled. The number of the process follows.
+const OF_PROCESSES: [&str; 2] = ["perf-", "jitted-"];
+
+/// The name of a binary that means the same in another run.
+pub fn stable_binary(name: &OutsideText) -> OutsideText {
+    let text = name.exact();
+    let of_process = |begin: &&&str| {
+        let rest = text.strip_prefix(**begin);
+        rest.is_some_and(|rest| rest.starts_with(|it: char| it.is_ascii_digit()))
+    };
+    match OF_PROCESSES.iter().find(of_process) {
+        None => name.clone(),
+        Some(begin) => {
+            let number = |it: char| it.is_ascii_digit() || it == '-';
+            format!("{begin}…{}", text[begin.len()..].trim_start_matches(number)).into()
+        }
+    }
+}
+
 /// A function is the same whether or not the compiler inlined it, and in each copy of a binary.
-fn join_functions(profile: &mut Profile) {
+pub(crate) fn join_functions(profile: &mut Profile) {
     let mut first: FxHashMap<(&OutsideText, &OutsideText), FunctionId> = FxHashMap::default();
+    let binaries: Vec<_> = profile.dsos.iter().map(|dso| stable_binary(&dso.short_name)).collect();
     let ids = profile.functions.iter().enumerate().map(|(id, function)| {
-        let binary = &profile.dsos[function.dso.index()].short_name;
+        let binary = &binaries[function.dso.index()];
         *first.entry((binary, &function.name)).or_insert(FunctionId(id as u32))
     });
     let joined: Vec<FunctionId> = ids.collect();
@@ -220,7 +240,7 @@ impl<'p> Names<'p> {
 
     fn of(&self, id: FunctionId) -> FunctionName {
         let function = &self.profile.functions[id.index()];
-        let binary = self.profile.dsos[function.dso.index()].short_name.clone();
+        let binary = stable_binary(&self.profile.dsos[function.dso.index()].short_name);
         FunctionName { function: function.name.clone(), binary }
     }
 

@@ -298,3 +298,64 @@ fn functions_of_another_program_have_no_verdict() {
     assert_eq!(row(&together, "render").own.verdict, Verdict::Faster);
     assert_eq!(row(&together, "answer").own.verdict, Verdict::Slower);
 }
+
+/// Chains of functions, each function with its binary.
+fn of_binaries(chains: &[&[(&str, &str)]]) -> Profile {
+    let mut builder = Builder::default();
+    let event = builder.event("cycles");
+    for chain in chains {
+        let frame = |(function, binary): &(&str, &str)| {
+            at(function, &format!("/bin/{binary}"), function.bytes().map(u64::from).sum())
+        };
+        let frames: Vec<_> = chain.iter().map(frame).collect();
+        (0..SAMPLES).for_each(|_| builder.sample(event, MAIN, &frames, 1));
+    }
+    builder.profile.recording.has_callchains = true;
+    with_blocks(builder.profile, BLOCKS, |row, block| 1000 + ((block * (2 * row + 3)) % 21) as u64)
+}
+
+#[test]
+fn names_that_many_binaries_have_are_matched_by_binary_and_callers() {
+    // The code that a process compiled is in a binary of its number, and `(reg1)` in two such.
+    let side = |pids: [u32; 2], hash: &str| {
+        let maps = pids.map(|pid| format!("perf-{pid}.map"));
+        let tool = format!("tool-{hash}");
+        of_binaries(&[
+            &[("_start", "node"), ("serve", "node"), ("(reg1)", &maps[0])],
+            &[("_start", "node"), ("serve", "node"), ("(reg1)", &maps[1])],
+            &[("_start", &tool), ("main", &tool), ("main::{lambda}", &tool)],
+            &[("_start", "cc1"), ("main", "cc1")],
+        ])
+    };
+    let (before, after) = (side([12, 13], "0123456789abcdef"), side([99, 98], "fedcba9876543210"));
+    let diff = compared(before, after);
+    for row in &diff.events[0].rows {
+        assert_ne!(row.matched, Match::Alone, "{row:?}");
+        let largest =
+            row.total.unwrap().difference.change.abs().max(row.own.difference.change.abs());
+        assert!(largest < 1.0, "{row:?}");
+    }
+    let of_tool = diff.events[0].rows.iter().filter(|row| row.matched == Match::Similar);
+    assert_eq!(of_tool.count(), 3, "the functions of the binary with a hash");
+    let compiled = row(&diff, "(reg1)");
+    assert_eq!((compiled.matched, &*compiled.name.binary.to_string()), (Match::Name, "perf-….map"));
+}
+
+#[test]
+fn a_common_name_in_another_binary_is_another_function() {
+    let side = |one: &str, other: &str| {
+        of_binaries(&[
+            &[("_start", one), ("main", one), ("parse", one), ("step", one)],
+            &[("_start", other), ("main", other), ("render", other), ("step", other)],
+        ])
+    };
+    let diff = compared(side("a", "b"), side("c", "d"));
+    let by = |name: &str| -> Vec<Match> {
+        let rows = diff.events[0].rows.iter().filter(|row| row.name.function == *name);
+        rows.map(|row| row.matched).collect()
+    };
+    assert_eq!(by("parse"), [Match::Similar]);
+    // Their callers tell which is which; `main` has none that does.
+    assert_eq!(by("step"), [Match::Similar; 2]);
+    assert_eq!(by("main"), [Match::Alone; 4]);
+}
