@@ -33,7 +33,7 @@ function cleanRow(row, fn) {
 /** The block of the page: its events have sides (the page's events), rows, and rows by function.
  *  @param {CompareBlock} block
  *  @returns {Comparison} */
-export function decodeCompare({ diff, events, maxRows, commands, narrowed }) {
+export function decodeCompare({ diff, events, maxRows, commands, narrowed, measures }) {
   /** @param {DiffEvent} known
    *  @param {number} index
    *  @returns {ComparisonEvent} */
@@ -47,6 +47,7 @@ export function decodeCompare({ diff, events, maxRows, commands, narrowed }) {
   return {
     ...diff,
     maxRows,
+    measures,
     commands: commands.map(cleanName),
     narrowed: narrowed.map(cleanName),
     events: diff.events.map(event),

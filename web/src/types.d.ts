@@ -994,6 +994,40 @@ export interface CompareBlock {
   maxRows: number;
   commands: string[];
   narrowed: string[];
+  measures: Measure[];
+}
+
+/** A value of rows of `whit diff --waits --json` and the like. */
+export interface MeasureQuantity {
+  name: string;
+  unit: 'ns' | 'count';
+  per: 'second' | 'request' | 'wait' | 'run' | null;
+}
+/** A tested difference of one quantity; `null` is not bounded. */
+export interface MeasureValue {
+  quantity: string;
+  before: number;
+  after: number;
+  change: number;
+  low: number | null;
+  high: number | null;
+  verdict: string;
+  smallest: number | null;
+}
+export interface MeasureRow {
+  name: string[];
+  verdict: string;
+  values: MeasureValue[];
+}
+/** The document of `whit diff --waits --json` and the like. */
+export interface Measure {
+  kind: 'waits' | 'locks' | 'wall' | 'requests' | 'stat';
+  units: [number, number] | null;
+  quantities: MeasureQuantity[];
+  tests: number;
+  whole: MeasureRow | null;
+  rows: MeasureRow[];
+  warnings: string[];
 }
 
 export interface BinaryName {
@@ -1033,6 +1067,7 @@ export interface Comparison {
   maxRows: number;
   commands: string[];
   narrowed: string[];
+  measures: Measure[];
 }
 
 /** What a change of the state changes. */

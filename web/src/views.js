@@ -5,6 +5,7 @@ import { CompareView } from './compareview.js';
 import { byId, el } from './dom.js';
 import { FunctionsView } from './functionsview.js';
 import { GraphView } from './graphview.js';
+import { MeasuresView } from './measuresview.js';
 import { RecordingView } from './recordingview.js';
 import { RequestsView } from './requestsview.js';
 import { SandwichView } from './sandwichview.js';
@@ -23,6 +24,7 @@ const ALWAYS = 'graph';
  *  @type {readonly ViewRow[]} */
 export const VIEWS = [
   { id: 'compare', label: 'Comparison', make: (page) => page.compare && new CompareView(page, page.compare) },
+  { id: 'measures', label: 'Waits and requests', make: (page) => (page.compare && page.compare.measures.length > 0 ? new MeasuresView(page.compare.measures) : null) },
   { id: 'graph', label: 'Flame graph', make: (page) => new GraphView(page) },
   { id: 'tracks', label: 'Tracks', make: (page) => page.strip && new TracksView(page, page.strip) },
   { id: 'chart', label: 'Stack chart', make: (page) => page.strip && new ChartView(page, page.strip) },

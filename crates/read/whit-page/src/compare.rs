@@ -6,7 +6,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use whit_profile::model::{FunctionId, Profile};
 use whit_types::OutsideText;
-use whit_view::diff::{Diff, FunctionName, document, is_of_commands};
+use whit_view::diff::{Diff, FunctionName, document, is_of_commands, stable_binary};
+use whit_view::differences::{self, Differences};
 use whit_view::hists::Filters;
 
 use super::HtmlError;
@@ -23,6 +24,7 @@ const SIDES: [&str; 2] = ["before", "after"];
 pub struct Comparison<'a> {
     diff: &'a Diff,
     filters: &'a Filters,
+    measures: &'a [Differences],
 }
 
 impl<'a> Comparison<'a> {
@@ -50,7 +52,13 @@ impl<'a> Comparison<'a> {
         let comms = &profile.comms;
         profile.rows.retain(|row| is_of_commands(filters, &comms[row.comm.index()]));
         join_functions(&mut profile, diff);
-        Some((Comparison { diff, filters }, profile))
+        Some((Comparison { diff, filters, measures: &[] }, profile))
+    }
+
+    /// With differences of waits, requests and the like.
+    #[must_use]
+    pub fn with_measures(self, measures: &'a [Differences]) -> Comparison<'a> {
+        Comparison { measures, ..self }
     }
 }
 
@@ -64,8 +72,9 @@ fn join_functions(profile: &mut Profile, diff: &Diff) {
     let renamed = rows.filter_map(|row| Some((key(row.renamed.as_ref()?), key(&row.name))));
     let renamed: FxHashMap<_, _> = renamed.collect();
     let mut first: FxHashMap<(&str, &str), FunctionId> = FxHashMap::default();
+    let binaries = stable_binaries(profile);
     let ids = profile.functions.iter().enumerate().map(|(id, function)| {
-        let binary = profile.dsos[function.dso.index()].short_name.exact();
+        let binary = binaries[function.dso.index()].exact();
         let own = (binary, function.name.exact());
         let name = renamed.get(&own).copied().unwrap_or(own);
         *first.entry(name).or_insert(FunctionId(id as u32))
@@ -77,6 +86,11 @@ fn join_functions(profile: &mut Profile, diff: &Diff) {
         frame.source = None;
         frame.function = joined[frame.function.index()];
     }
+}
+
+/// The names by which the comparison knows binaries.
+fn stable_binaries(profile: &Profile) -> Vec<OutsideText> {
+    profile.dsos.iter().map(|dso| stable_binary(&dso.short_name)).collect()
 }
 
 fn key(name: &FunctionName) -> (&str, &str) {
@@ -95,6 +109,8 @@ pub(crate) struct CompareBlock {
     /// The only binaries and functions that have statistics; empty for all.
     narrowed: Vec<String>,
     max_rows: usize,
+    /// Documents of `whit diff --waits --json` and the like.
+    measures: Vec<Box<RawValue>>,
 }
 
 #[derive(Serialize)]
@@ -112,11 +128,12 @@ pub(crate) fn block(
     profile: &Profile,
     tables: &Tables<'_>,
 ) -> Result<CompareBlock, HtmlError> {
-    let Comparison { diff, filters } = comparison;
+    let Comparison { diff, filters, measures } = comparison;
     let mut places: FxHashMap<(&str, &str), u32> = FxHashMap::default();
+    let binaries = stable_binaries(profile);
     for (id, place) in &tables.function_of {
         let function = &profile.functions[id.index()];
-        let binary = profile.dsos[function.dso.index()].short_name.exact();
+        let binary = binaries[function.dso.index()].exact();
         places.insert((binary, function.name.exact()), *place);
     }
     let event = |event: &whit_view::diff::EventDiff| CompareEvent {
@@ -137,15 +154,21 @@ pub(crate) fn block(
             .collect(),
         left_off: event.rows.len().saturating_sub(MAX_COMPARED),
     };
-    let mut json = Vec::new();
-    // Here already, since raw values are written as they are.
-    whit_view::json_strings::write_for_script(&mut json, &document(diff, MAX_COMPARED))?;
-    let json = String::from_utf8(json).map_err(std::io::Error::other)?;
+    let measures = measures.iter().map(|it| raw(&differences::document(it, MAX_COMPARED)));
     Ok(CompareBlock {
-        diff: RawValue::from_string(json).map_err(std::io::Error::other)?,
+        diff: raw(&document(diff, MAX_COMPARED))?,
+        measures: measures.collect::<Result<_, _>>()?,
         events: diff.events.iter().map(event).collect(),
         commands: filters.comms.clone(),
         narrowed: filters.dsos.iter().chain(&filters.symbols).cloned().collect(),
         max_rows: MAX_COMPARED,
     })
+}
+
+/// A document as a part of the page. Escaped here already, since raw values are written as they are.
+fn raw(document: &impl Serialize) -> Result<Box<RawValue>, HtmlError> {
+    let mut json = Vec::new();
+    whit_view::json_strings::write_for_script(&mut json, document)?;
+    let json = String::from_utf8(json).map_err(std::io::Error::other)?;
+    Ok(RawValue::from_string(json).map_err(std::io::Error::other)?)
 }

@@ -46,6 +46,7 @@ pub mod brief;
 pub mod cgroup_tree;
 pub mod cycle_blocks;
 pub mod diff;
+pub mod differences;
 pub mod flame;
 pub mod folded;
 pub mod hists;

@@ -1,6 +1,7 @@
 //! `whit diff`.
 
 pub mod dataset;
+mod measures;
 
 use crate::completion;
 use crate::failure::{bail_usage, usage};
@@ -18,6 +19,7 @@ use whit_profile::model::Profile;
 use whit_profile::{Reading, Samples};
 use whit_types::OutsideText;
 use whit_view::diff::{self, Diff, DiffOptions, DiffTextOptions, Per, Run};
+use whit_view::differences::Differences;
 use whit_view::hists::Filters;
 
 /// Compared without arguments: `whit record` renames an older recording so.
@@ -46,7 +48,8 @@ pub struct DiffArgs {
     /// Divide by the count of another recorded event, such as instructions
     #[arg(long, value_name = "EVENT", help_heading = heading::ROWS)]
     per_event: Option<String>,
-    /// End with exit code 3 if something became slower by more than this share of all weight before
+    /// End with exit code 3 if something became slower by more than this share of all weight before (of its own for
+    /// --requests and --stat)
     #[arg(long, value_name = "PERCENT", value_parser = percent, help_heading = heading::OUTPUT)]
     fail_above: Option<f64>,
     /// Print the comparison as JSON
@@ -55,7 +58,9 @@ pub struct DiffArgs {
     /// Write a page with a flame graph of both sides and the table of functions to this file
     #[arg(long, value_name = "FILE", help_heading = heading::OUTPUT)]
     pub html: Option<PathBuf>,
-    /// Omit functions that do not differ and lie below this share
+    #[command(flatten)]
+    measures: measures::MeasureArgs,
+    /// Omit rows that do not differ and lie below this share
     #[arg(long, value_name = "PERCENT", default_value = "0.5", value_parser = percent, help_heading = heading::ROWS)]
     percent_limit: f64,
     /// Compare parts of this dataset of `whit export --parquet`: samples by host, build (first digits of a
@@ -104,23 +109,34 @@ pub(crate) fn run(args: &DiffArgs) -> Result<u8> {
     if args.dataset.is_some() {
         return query::start_with_subcommand();
     }
+    if let Some(kind) = args.measures.kind() {
+        return args.measured(kind);
+    }
     let sides = <[_; 2]>::from(args.sides()?);
     let options = args.options()?;
     args.html.as_deref().map_or(Ok(()), page::check)?;
     let load = |paths: &Vec<PathBuf>| -> Result<Vec<Loaded>> {
         paths.iter().map(|path| args.load(path, &options)).collect()
     };
-    args.show([load(&sides[0])?, load(&sides[1])?], &options)
+    let loaded = [load(&sides[0])?, load(&sides[1])?];
+    let measures = args.html.as_ref().map_or(Ok(Vec::new()), |_| args.of_page(&sides))?;
+    args.show(loaded, &measures, &options)
 }
 
 impl DiffArgs {
     /// Compares, and prints the result.
-    pub fn show(&self, sides: [Vec<Loaded>; 2], options: &DiffOptions) -> Result<u8> {
+    pub fn show(
+        &self,
+        sides: [Vec<Loaded>; 2],
+        measures: &[Differences],
+        options: &DiffOptions,
+    ) -> Result<u8> {
         let args = self;
         let [before, after] = sides.map(unzip);
         let diff = diff::diff(&before.0, &after.0, &options.per)?;
         if let Some(path) = &args.html {
-            page::write_comparison([before.1, after.1], &diff, &options.filters, path)?;
+            let filters = &options.filters;
+            page::write_comparison([before.1, after.1], &diff, measures, filters, path)?;
             if !args.json {
                 page::say_place(path)?;
                 return Ok(args.judge(&diff));

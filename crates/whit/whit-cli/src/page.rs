@@ -21,6 +21,7 @@ use whit_profile::switches::{self, SamplesAndSwitches, SwitchOptions, Switches};
 use whit_profile::{CodeFinder, LoadError, Question, Reading, Samples, SinglesWanted, WithCode};
 use whit_types::OutsideText;
 use whit_view::diff::Diff;
+use whit_view::differences::Differences;
 use whit_view::hists::Filters;
 use whit_why::{AllRequests, SlowestOfEach, WhyError};
 
@@ -193,6 +194,7 @@ fn content<'a>(loaded: &'a Loaded, code: Option<&'a HotCode>) -> Content<'a> {
 pub(crate) fn write_comparison(
     sides: [Vec<Profile>; 2],
     diff: &Diff,
+    measures: &[Differences],
     filters: &Filters,
     path: &Path,
 ) -> Result<()> {
@@ -204,6 +206,7 @@ pub(crate) fn write_comparison(
     // Each side has a recording at least.
     let (comparison, profile) =
         Comparison::new(sides, diff, filters).context("there is nothing to compare")?;
+    let comparison = comparison.with_measures(measures);
     let content = Content { comparison: Some(&comparison), ..Content::default() };
     write_page(&profile, &content, &HtmlOptions { title, ..HtmlOptions::default() }, path)
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 use whit_profile::model::{CommId, FunctionId, Profile, ThreadId};
-use whit_profile::switches::{LockKind, LockSite, LockWait};
+use whit_profile::switches::{
+    Futex, LockKind, LockSite, LockWait, NamedObject, SwitchRow, Switches,
+};
 use whit_types::OutsideText;
 
 /// A lock, by its address where recorded, or by the function that wants it.
@@ -46,7 +48,11 @@ pub(super) struct WaiterKey {
 impl LockKey {
     /// The lock of waits.
     pub(super) fn of(profile: &Profile, wait: &LockWait, site: LockSite) -> LockKey {
-        match (site.kind, &wait.futex) {
+        LockKey::at(profile, wait.thread, wait.futex.as_ref(), site)
+    }
+
+    fn at(profile: &Profile, thread: ThreadId, futex: Option<&Futex>, site: LockSite) -> LockKey {
+        match (site.kind, futex) {
             (LockKind::Kernel, _) => LockKey::Kernel(site.kernel),
             (LockKind::Parked, _) => LockKey::Parked(site.caller),
             (LockKind::Word, None) => LockKey::Unaddressed(site.caller),
@@ -55,7 +61,7 @@ impl LockKey {
                     LockKey::Data(symbol.binary.clone(), symbol.name.clone(), symbol.offset)
                 }
                 None => {
-                    let pid = profile.threads[wait.thread.index()].pid.0;
+                    let pid = profile.threads[thread.index()].pid.0;
                     LockKey::Address(pid, futex.address)
                 }
             },
@@ -120,8 +126,23 @@ impl HolderKey {
     }
 }
 
+/// The name of the lock that a row's voluntary waits are for.
+pub(crate) fn lock_name(
+    profile: &Profile,
+    switches: &Switches,
+    row: &SwitchRow,
+    site: LockSite,
+) -> String {
+    let object = row.object.and_then(|object| switches.objects.get(object as usize));
+    let futex = object.and_then(|object| match object {
+        NamedObject::Futex(futex) => Some(futex),
+        NamedObject::Described(_) => None,
+    });
+    LockKey::at(profile, row.thread, futex, site).name(profile)
+}
+
 /// `function (binary)`.
-pub(super) fn site_name(profile: &Profile, site: SiteKey) -> String {
+pub(crate) fn site_name(profile: &Profile, site: SiteKey) -> String {
     let Some(function) = site else { return "[no call site]".to_owned() };
     let function = &profile.functions[function.index()];
     format!("{} ({})", function.name, profile.dsos[function.dso.index()].short_name)

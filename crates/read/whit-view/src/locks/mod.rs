@@ -12,6 +12,7 @@ mod text;
 mod top;
 
 pub use json::{VERSION as JSON_VERSION, write_json};
+pub(crate) use keys::{lock_name, site_name};
 pub use text::write_text;
 pub(crate) use top::{TopLock, TopLocks, top_locks};
 

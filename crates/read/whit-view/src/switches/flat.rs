@@ -120,8 +120,8 @@ impl FlatSort {
     }
 }
 
-/// The parts of a key before they have names: thread, command, class, object and function.
-type RowParts = (Option<ThreadId>, Option<u32>, Option<WaitClass>, Option<u32>, ChainEntry);
+/// The parts of a key before they have names: thread, command, class, object, block and function.
+type RowParts = (Option<ThreadId>, Option<u32>, Option<WaitClass>, Option<u32>, u16, ChainEntry);
 
 /// The key of a row; only the requested parts are filled in.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
@@ -142,6 +142,8 @@ pub struct FlatKey {
     pub wait_object: Option<OutsideText>,
     /// Cgroup, container, pod and unit of the thread; `None` where its path names none.
     pub cgroup: [Option<OutsideText>; SortKey::OF_CGROUPS.len()],
+    /// The block of time, of rows that are apart by it.
+    pub block: u16,
 }
 
 /// The switches with one key.
@@ -195,9 +197,10 @@ impl FlatTable {
             for (depth, place) in frames.into_iter().enumerate() {
                 let thread = by_thread.then_some(row.thread);
                 let comm = by_comm.then_some(row.comm.0);
-                let parts = (thread, comm, wait_class, row.object, place);
+                let parts = (thread, comm, wait_class, row.object, row.block, place);
                 let slot = *index.entry(parts).or_insert_with(|| {
                     let mut key = flat_key(profile, sort, row.thread, row.comm.index(), place);
+                    key.block = row.block;
                     key.wait_class = wait_class.filter(|_| sort.has_class());
                     key.wait_object = wait_class
                         .filter(|_| sort.has_object())
@@ -294,7 +297,7 @@ fn enter_cgroups(flat: &mut FlatKey, sort: &FlatSort, switches: &Switches, threa
 
 impl FlatKey {
     /// The text of one key.
-    pub(super) fn cell(&self, key: FlatSortKey) -> String {
+    pub(crate) fn cell(&self, key: FlatSortKey) -> String {
         match key {
             FlatSortKey::OfSamples(key) => self.cell_of_samples(key),
             FlatSortKey::WaitClass => self.wait_class.map_or("on-cpu", WaitClass::name).to_owned(),

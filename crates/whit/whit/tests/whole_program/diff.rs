@@ -104,3 +104,49 @@ fn incomparable_recordings_are_refused_with_the_remedy() {
     let output = diff(&[&golden("perf-fp")], &[]);
     assert_eq!(output.status.code(), Some(2));
 }
+
+fn stored(name: &str) -> PathBuf {
+    whit_testing::golden::Golden::folder().join("..").join(name)
+}
+
+#[test]
+fn waits_locks_wall_time_and_requests_of_one_recording_do_not_differ() {
+    let (waits, requests) = (stored("waits/waits.data"), stored("requests/requests.data"));
+    for (option, recording, value) in [
+        ("--waits", &waits, "waiting ms/s"),
+        ("--locks", &waits, "waiting ms/s"),
+        ("--wall", &waits, "wall time ms/s"),
+        ("--requests", &requests, "duration ms/request"),
+    ] {
+        let output = diff(&[recording, recording], &[option, "--fail-above", "0%"]);
+        let text = text(&output);
+        assert_eq!(output.status.code(), Some(0), "{option}: {output:?}");
+        assert!(text.contains("; 0 rows with a difference"), "{option}: {text}");
+        assert!(text.contains(value) && text.contains("cannot be told ("), "{option}: {text}");
+    }
+    let rows = text(&diff(&[&waits, &waits], &["--waits", "-s", "comm,wait_class", "--json"]));
+    assert!(rows.contains("\"keys\":[\"command\",\"class\"]"), "{rows}");
+}
+
+#[test]
+fn recordings_and_keys_that_cannot_be_compared_are_refused() {
+    let waits = stored("waits/waits.data");
+    let other = stored("golden/perf-switches/recording.data");
+    let refused = |paths: &[&Path], options: &[&str]| {
+        let output = diff(paths, options);
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (code, message) = refused(&[&waits, &other], &["--waits"]);
+    assert!(code == Some(1) && message.contains("differ in what was recorded: "), "{message}");
+    let (code, message) = refused(&[&waits, &waits], &["--waits", "-s", "tid"]);
+    assert!(code == Some(2) && message.contains("compare by comm, not by tid"), "{message}");
+    let (code, message) = refused(&[&waits, &waits], &["--locks", "-s", "holder"]);
+    assert!(
+        code == Some(2) && message.contains("the keys are callsite, lock and comm"),
+        "{message}"
+    );
+    let (code, message) = refused(&[&waits, &waits], &["--stat"]);
+    assert!(code == Some(1) && message.contains("cannot read"), "{message}");
+    let (code, message) = refused(&[&waits, &waits], &["--waits", "--html", "x.html"]);
+    assert!(code == Some(2) && message.contains("the page of samples has waits"), "{message}");
+}

@@ -49,7 +49,7 @@ impl Program {
         };
         let sides = [load(&before)?, load(&after)?];
         session.defects().iter().for_each(defect::say);
-        args.show(sides, &options)
+        args.show(sides, &[], &options)
     }
 }
 

@@ -372,6 +372,18 @@ const DIFF_OPTIONS: &[Sample] = &[
     waits("percent-limit", &["--percent-limit", "30"]),
     waits("dataset", &["--dataset", "nowhere"]),
     waits("width", &["--width", "20"]),
+    accepted("waits", &["--waits"], "it is an answer"),
+    accepted("locks", &["--locks"], "it is an answer"),
+    accepted("wall", &["--wall"], "it is an answer"),
+    Sample {
+        option: "requests",
+        base: &[],
+        args: &["--requests"],
+        recordings: REQUESTS,
+        is_accepted_alone: true,
+    },
+    accepted("stat", &["--stat"], "it is an answer, of other files"),
+    waits("sort", &["--sort", "comm"]),
 ];
 
 const DIFF: Walk = Walk {
@@ -380,6 +392,7 @@ const DIFF: Walk = Walk {
         plain(&["perf.data", "perf.data"]),
         plain(&["perf.data", "perf.data", "--json"]),
         plain(&["perf.data", "perf.data", "--html", "PAGE"]),
+        plain(&["perf.data", "perf.data", "--waits"]),
     ],
     lists: &[FILTERS, OF_REQUESTS, STACKS, FRAMES, DIFF_OPTIONS],
 };
@@ -391,12 +404,13 @@ pub(crate) const NOT_STORED: &[(&str, &[&str])] = &[
     ("--total-cycles", &["request", "request-longer-than", "request-key"]),
 ];
 
-/// Options that have no answer here: waits belong to threads, a dataset takes no --symfs, which each run gives, and the
-/// recording with requests has no code.
-pub(crate) const NOWHERE: [(&str, &str); 6] = [
+/// Options that have no answer here: waits belong to threads, a dataset takes no --symfs, which each run gives, counts are
+/// in other files, and the recording with requests has no code.
+pub(crate) const NOWHERE: [(&str, &str); 7] = [
     ("switches", "cpu"),
     ("locks", "cpu"),
     ("diff", "dataset"),
+    ("diff", "stat"),
     ("annotate", "request"),
     ("annotate", "request-longer-than"),
     ("annotate", "request-key"),
