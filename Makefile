@@ -2,7 +2,7 @@
 # Every target does its own set-up and needs no terminal.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test install uninstall cluster bench soak torture kernels package tutorial miri fuzz fuzz-corpus mutants fmt setup-demo setup-test setup-bench setup-kernels setup-package
+.PHONY: help demo test install uninstall cluster bench regress soak torture kernels package tutorial miri fuzz fuzz-corpus mutants fmt setup-demo setup-test setup-bench setup-kernels setup-package
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -25,6 +25,10 @@ cluster: setup-bench ## ask Spark, DuckDB and DataFusion twelve questions over t
 
 bench: setup-bench ## compare whit with its peers: readers (SIZES=50M,500M,2G), recorders (TABLES=loss,..)
 	@scripts/bench.sh
+
+# Outside of `make test`: it builds two revisions.
+regress: setup-demo ## compare whit with its revision BASE=: builds both, runs the main jobs in turn (RUNS=5, LIMIT=5%, PROFILE=release)
+	@RUNS='$(RUNS)' LIMIT='$(LIMIT)' PROFILE='$(PROFILE)' scripts/regress.sh $(BASE)
 
 soak: setup-bench ## record at the highest rate for MINUTES=10; fails if memory grows
 	@scripts/soak.sh
