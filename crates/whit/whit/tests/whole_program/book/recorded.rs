@@ -192,6 +192,7 @@ fn build_server(folder: &Path) {
     compiler.args(["-O2", "-g", "-pthread", "-Wall", "-Wextra", "-Werror", "-o"]);
     assert!(compiler.arg(folder.join("shop")).arg(source).status().unwrap().success());
     run::copy_program(folder.join("shop"), folder.join("server"));
+    run::copy_program(book().join("how-to/compare-builds.sh"), folder.join("compare-builds.sh"));
 }
 
 fn can_record() -> Result<(), Skip> {
