@@ -53,8 +53,8 @@ pub struct Differences {
     pub units: PerUnits,
     /// Sources of the errors.
     pub scatter: [Scatter; 2],
-    /// Recorded seconds of each side.
-    pub seconds: [f64; 2],
+    /// Recorded seconds of each side; `None` for counts of whole runs.
+    pub seconds: [Option<f64>; 2],
     /// Whether losses and waits of uncertain length widen the intervals of a side.
     pub is_widened: [bool; 2],
     /// Differences of the machines, and other reasons to doubt.
@@ -125,7 +125,10 @@ pub fn compare(
         paths: [before, after].map(|runs| runs.iter().map(|run| run.path.clone()).collect()),
         units,
         scatter: [sides[0].scatter(), sides[1].scatter()],
-        seconds: [before, after].map(|runs| runs.iter().flat_map(|run| &run.seconds).sum()),
+        seconds: [before, after].map(|runs| {
+            let has_time = first.quantities.iter().all(|quantity| quantity.per != Divisor::Run);
+            has_time.then(|| runs.iter().flat_map(|run| &run.seconds).sum())
+        }),
         is_widened: [before, after]
             .map(|runs| runs.iter().flat_map(|run| &run.missing).any(|it| *it > 0.0)),
         notes: notes(first, all()),

@@ -59,8 +59,8 @@ struct Document<'a> {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Side<'a> {
     paths: Vec<&'a str>,
-    /// Recorded time of all of them.
-    seconds: f64,
+    /// Recorded time of all of them; `null` for counts of whole runs.
+    seconds: Option<f64>,
     /// Blocks of time whose scatter gives the errors, for one recording.
     blocks: Option<usize>,
     /// Length of a block.

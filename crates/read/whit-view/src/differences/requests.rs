@@ -42,8 +42,11 @@ const QUANTILES: [(Quantity, f64); 3] = [
     (of_ranks("p99", ["p99 falls", "p99 grows"]), 0.99),
 ];
 
+/// A column of the time of a request.
+type Column = fn(&Columns) -> u64;
+
 /// Columns of the time of requests, where switches were recorded.
-const COLUMNS: [(Quantity, fn(&Columns) -> u64); 3] = [
+const COLUMNS: [(Quantity, Column); 3] = [
     (per_request("running"), |it| it.on_cpu_ns),
     (per_request("run queue"), |it| it.run_queue_ns + it.throttled_ns),
     (per_request("waiting"), |it| it.waiting_ns),

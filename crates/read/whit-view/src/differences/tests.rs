@@ -64,7 +64,7 @@ fn a_longer_wait_is_found_and_the_others_are_not() {
     let mut after = BASE;
     after[1].1[0] *= 1.05;
     let (before, after) = (recorded("a", &BASE, 0), recorded("b", &after, 5));
-    let found = compare(&[before.clone()], &[after], None).unwrap();
+    let found = compare(std::slice::from_ref(&before), &[after], None).unwrap();
     assert_eq!(
         (found.row_name(&found.rows[0]), found.words(&found.rows[0])),
         ("fast".into(), "waits more, waits are longer".into())
@@ -76,7 +76,7 @@ fn a_longer_wait_is_found_and_the_others_are_not() {
     let text = text(&found);
     assert!(text.contains("waiting ms/s") && text.contains("cannot be told ("), "{text}");
     // The same twice.
-    let same = compare(&[before.clone()], &[recorded("b", &BASE, 5)], None).unwrap();
+    let same = compare(std::slice::from_ref(&before), &[recorded("b", &BASE, 5)], None).unwrap();
     assert!(same.rows.iter().all(|row| !row.differs()), "{same:?}");
 }
 

@@ -62,7 +62,8 @@ fn write_head(out: &mut impl Write, of: &Differences) -> io::Result<()> {
             false => "",
         };
         writeln!(out, "# {name}: {}", paths.join(" "))?;
-        writeln!(out, "#   {:.3} s recorded; {scatter}{widened}", of.seconds[side])?;
+        let recorded = of.seconds[side].map(|seconds| format!("{seconds:.3} s recorded; "));
+        writeln!(out, "#   {}{scatter}{widened}", recorded.unwrap_or_default())?;
     }
     if let Some([before, after]) = of.units {
         writeln!(
