@@ -5,6 +5,8 @@
 //! the probability that theory gives), and whether intervals hold the whole when samples are lost. Recordings of a
 //! program that does exist show the first two again, without any model of it.
 
+mod measures;
+mod planted;
 pub(crate) mod proofs;
 pub(crate) mod real;
 mod render;
@@ -27,7 +29,8 @@ const SEVERAL: usize = 3;
 const EXAMPLES: &str = "\
 Examples:
   whit bench diff --pairs 500 --recordings 1000
-  whit bench diff --real 0";
+  whit bench diff --real 0 --planted 0
+  whit bench diff --clusters 0 --real 0 --planted 100   # waits, locks and requests alone";
 
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
@@ -58,7 +61,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N", default_value_t = 50, help_heading = heading::COMPARED)]
     lossy: usize,
 
-    /// Samples that a program stays in a function, separated by commas: one setting for each
+    /// Samples that a program stays in a function, separated by commas: one setting for each; 0 leaves samples out
     #[arg(long, value_name = "N,..", value_delimiter = ',', default_value = "1,5,20",
           help_heading = heading::COMPARED)]
     clusters: Vec<u32>,
@@ -66,6 +69,32 @@ pub(crate) struct Options {
     /// Recordings of a real program; 0 leaves them out
     #[arg(long, value_name = "N", default_value_t = 24, help_heading = heading::COMPARED)]
     real: usize,
+
+    /// Pairs of equal simulated recordings of waits, locks and requests
+    #[arg(long, value_name = "N", default_value_t = 200, help_heading = heading::COMPARED)]
+    measure_pairs: usize,
+
+    /// Pairs of such recordings with a delay of 5 % in the second one
+    #[arg(long, value_name = "N", default_value_t = 100, help_heading = heading::COMPARED)]
+    measure_power_pairs: usize,
+
+    /// Seconds of each such recording
+    #[arg(long, value_name = "N", default_value_t = 60, value_parser = within(1..=3600),
+          help_heading = heading::COMPARED)]
+    measure_seconds: usize,
+
+    /// Comparisons of a real program with a delay of 5 % in a lock, a read and a query; 0 leaves them out
+    #[arg(long, value_name = "N", default_value_t = 10, help_heading = heading::COMPARED)]
+    planted: usize,
+
+    /// Recordings of it on each side
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = within(1..=100), help_heading = heading::COMPARED)]
+    planted_runs: usize,
+
+    /// Seconds of each of them
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = within(1..=3600),
+          help_heading = heading::COMPARED)]
+    planted_seconds: usize,
 
     #[command(flatten, next_help_heading = heading::SETUP)]
     setup: Setup,
@@ -84,6 +113,10 @@ pub(crate) struct Proofs {
     /// One for each length of clusters.
     pub(crate) settings: Vec<Setting>,
     pub(crate) real: Option<Real>,
+    /// Seconds of simulated recordings of waits, locks and requests.
+    pub(crate) measure_seconds: usize,
+    pub(crate) measures: Vec<measures::OfKind>,
+    pub(crate) planted: Option<planted::Planted>,
 }
 
 /// The proofs for one length of clusters.
@@ -179,8 +212,11 @@ impl Bench for Options {
         if self.real > 0 {
             self.setup.require(&[real::PROGRAM])?;
         }
+        if self.planted > 0 {
+            self.setup.require(&[planted::PROGRAM])?;
+        }
         let mut settings = Vec::new();
-        for stay in self.clusters.iter().map(|&stay| f64::from(stay.max(1))) {
+        for stay in self.clusters.iter().filter(|&&stay| stay > 0).map(|&stay| f64::from(stay)) {
             say(&format!("clusters of {stay} samples"));
             settings.push(Setting {
                 stay,
@@ -195,7 +231,23 @@ impl Bench for Options {
             0 => None,
             recordings => Some(real::real(recordings, &self.setup, say)?),
         };
-        let Options { samples, power_samples, .. } = *self;
-        Ok(Proofs { samples, power_samples, settings, real })
+        let Options { samples, power_samples, measure_seconds, .. } = *self;
+        let measures = match self.measure_pairs + self.measure_power_pairs {
+            0 => Vec::new(),
+            _ => measures::measures(
+                self.measure_pairs,
+                self.measure_power_pairs,
+                measure_seconds as f64,
+                say,
+            )?,
+        };
+        let planted = match self.planted {
+            0 => None,
+            pairs => {
+                let (runs, seconds) = (self.planted_runs, self.planted_seconds);
+                Some(planted::planted(pairs, runs, seconds, &self.setup, say)?)
+            }
+        };
+        Ok(Proofs { samples, power_samples, settings, real, measure_seconds, measures, planted })
     }
 }

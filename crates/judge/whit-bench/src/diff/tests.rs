@@ -13,6 +13,12 @@ fn options() -> Options {
         lossy: 3,
         clusters: vec![5],
         real: 0,
+        measure_pairs: 4,
+        measure_power_pairs: 2,
+        measure_seconds: 60,
+        planted: 0,
+        planted_runs: 1,
+        planted_seconds: 1,
         setup: parsed(&[]),
     }
 }
@@ -36,7 +42,13 @@ fn the_proofs_hold_in_small() {
         assert_eq!(loss.held, loss.intervals, "{loss:?}");
     }
     assert!(setting.losses[2].held_if_ignored < setting.losses[2].intervals);
+    for of in &proofs.measures {
+        // Two false calls of eight have a probability of 6 %, and the seeds are fixed.
+        assert!(of.single.wrong + of.several.wrong < 2, "{of:?}");
+        assert!(of.planted.found == 2 && of.planted.first == 2, "{of:?}");
+    }
     assert!(page(None, &proofs).contains("| cluster |"));
+    assert!(page(None, &proofs).contains("one query"));
 }
 
 /// 5 % and 5.0949 % of 100000 independent samples: the errors are 0.069 % and 0.0695 %, so that the difference is 0.97
