@@ -14,7 +14,7 @@ const TITLES = { waits: 'Waits', locks: 'Locks', wall: 'Wall time', requests: 'R
 
 /** @param {MeasureQuantity} quantity
  *  @param {number} value */
-function valueText(quantity, value) {
+function measureValue(quantity, value) {
   return quantity.unit === 'ns' ? formatDuration(Math.abs(value)) : formatShort(Math.abs(value));
 }
 
@@ -38,7 +38,7 @@ export function measureLines(measure, row) {
     if (quantity === undefined || !isShown) {
       return [];
     }
-    const smallest = value.smallest === null ? '' : ` (${valueText(quantity, value.smallest)})`;
+    const smallest = value.smallest === null ? '' : ` (${measureValue(quantity, value.smallest)})`;
     const isWhole = at === 0 && row.verdict !== UNDECIDED && measure.kind !== 'requests';
     const own = value.verdict === UNDECIDED ? `${UNDECIDED}${smallest}` : value.verdict;
     return [{ value, quantity, verdict: isWhole ? row.verdict : own }];
@@ -47,10 +47,10 @@ export function measureLines(measure, row) {
 
 /** @param {MeasureQuantity} quantity
  *  @param {MeasureValue} value */
-function changeText(quantity, { change, low, high }) {
+function measureChange(quantity, { change, low, high }) {
   const sign = change > 0 ? '+' : change < 0 ? '−' : '';
-  const half = low === null || high === null ? '' : ` ± ${valueText(quantity, (high - low) / 2)}`;
-  return `${sign}${valueText(quantity, change)}${half}`;
+  const half = low === null || high === null ? '' : ` ± ${measureValue(quantity, (high - low) / 2)}`;
+  return `${sign}${measureValue(quantity, change)}${half}`;
 }
 
 export class MeasuresView {
@@ -78,9 +78,9 @@ export class MeasuresView {
       const line = el('div', { role: 'row', class: 'measure-row' },
         cell('gridcell', 'name', name),
         cell('gridcell', 'binary', quantityText(quantity, measure.units !== null)),
-        cell('gridcell', 'value', valueText(quantity, value.before)),
-        cell('gridcell', 'value', valueText(quantity, value.after)),
-        cell('gridcell', 'value', changeText(quantity, value)),
+        cell('gridcell', 'value', measureValue(quantity, value.before)),
+        cell('gridcell', 'value', measureValue(quantity, value.after)),
+        cell('gridcell', 'value', measureChange(quantity, value)),
         cell('gridcell', 'verdict', verdict));
       line.dataset.differs = String(value.verdict !== UNDECIDED);
       return line;

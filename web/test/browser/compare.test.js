@@ -135,3 +135,14 @@ test('a comparison of some commands has their samples alone, as shares of all', 
   await untilText(page, '.tooltip:not([hidden])', /shop::find_product[^]*this stack: 28\.57 % before, 54\.01 % after/);
   assert.deepEqual(await page.locator('#comm option').allInnerTexts(), ['All commands', 'shop · 100 %']);
 }));
+
+test('waits that differ have a table of their own, the difference first', () => open('compare', '#view=measures', async (page) => {
+  assert.equal(await textOf(page, '#view-measures h2'), 'Locks: 1 row of 3 with a difference, 16 tests judged together');
+  const lines = await page.locator('#view-measures .measure-row').evaluateAll((list) => list.map((row) => [...row.children].map((cell) => cell.textContent)));
+  const own = lines.filter(([name]) => name === 'shop::reserve').map(([, value, before, after, change, verdict]) => [value, before, after, change.replace(/ ± .*/, ''), verdict]);
+  assert.deepEqual(own[0], ['waiting per second', '99.9 ms', '180 ms', '+79.9 ms', 'waits more, waits more often, spins more']);
+  assert.deepEqual(lines.map(([name]) => name).indexOf('shop::reserve') < lines.map(([name]) => name).indexOf('shop::log'), true);
+  assert.match(lines.find(([name]) => name === 'shop::log')[5], /^cannot be told \(/);
+  // Names are text.
+  assert.equal(await page.locator('#view-measures img, #view-measures script').count(), 0);
+}));

@@ -9,9 +9,9 @@ const { test, open } = inBrowser();
 
 /** Views that need data which a page does not have. */
 const ABSENT = {
-  server: ['compare', 'switches', 'requests'],
-  waits: ['compare', 'source', 'requests'],
-  requests: ['compare', 'source'],
+  server: ['compare', 'measures', 'switches', 'requests'],
+  waits: ['compare', 'measures', 'source', 'requests'],
+  requests: ['compare', 'measures', 'source'],
   compare: ['chart', 'source', 'switches', 'tracks', 'requests'],
 };
 

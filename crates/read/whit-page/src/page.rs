@@ -94,6 +94,7 @@ const MODULES: &[(&str, &[u8])] = &[
     module!("tracksview.js"),
     module!("chartview.js"),
     module!("compareview.js"),
+    module!("measuresview.js"),
     module!("views.js"),
     module!("app.js"),
     module!("main.js"),

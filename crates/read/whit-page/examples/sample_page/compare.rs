@@ -1,8 +1,13 @@
 //! Two made-up recordings, before and after a change.
 
+use std::collections::BTreeMap;
+use whit_estimate::Series;
 use whit_page::Comparison;
 use whit_profile::model::*;
 use whit_view::diff::{Diff, DiffOptions, Per, Run, diff};
+use whit_view::differences::{
+    Cell, Differences, DifferencesError, Kind, Recorded, Values, compare, quantities,
+};
 use whit_view::hists::Filters;
 
 use crate::builder::Builder;
@@ -71,4 +76,45 @@ pub(crate) fn page<'a>(
     filters: &'a Filters,
 ) -> Result<(Comparison<'a>, Profile), &'static str> {
     Comparison::new(sides, diff, filters).ok_or("no profiles")
+}
+
+/// Blocks of time of a recording, of a second each.
+const BLOCKS: u64 = 24;
+
+/// Waits for locks in a recording: milliseconds a second in each function.
+fn locks(path: &str, ms: &[(&str, u64)]) -> Recorded {
+    let row = |of: u64| {
+        let sums = |scale: u64| {
+            // Blocks differ by some percent.
+            let block = |block| (1.0, (of * scale * (98 + block % 5)) as f64 / 100.0);
+            Values::Sums(Series::new((0..BLOCKS).map(block)))
+        };
+        let per_wait = Values::Sums(Series::new((0..BLOCKS).map(|_| (of as f64, 1e6 * of as f64))));
+        let events = of * BLOCKS;
+        [sums(1_000_000), sums(1), per_wait, sums(1000)].map(|values| Cell { values, events })
+    };
+    let rows: BTreeMap<_, Vec<Cell>> =
+        ms.iter().map(|&(name, of)| (vec![name.into()], row(of).into())).collect();
+    let quantities = quantities(Kind::Locks);
+    Recorded {
+        path: path.into(),
+        kind: Kind::Locks,
+        machine: Vec::new(),
+        what: Vec::new(),
+        notes: Vec::new(),
+        keys: vec!["callsite"],
+        missing: vec![0.0; quantities.len()],
+        quantities,
+        rows,
+        whole: Some(row(ms.iter().map(|it| it.1).sum()).into()),
+        seconds: vec![1.0; BLOCKS as usize],
+    }
+}
+
+/// Differences of waits for locks.
+pub(crate) fn measures() -> Result<Vec<Differences>, DifferencesError> {
+    let hostile = long_hostile_name();
+    let before = locks("before.data", &[("shop::reserve", 100), ("shop::log", 50), (&hostile, 70)]);
+    let after = locks("after.data", &[("shop::reserve", 180), ("shop::log", 50), (&hostile, 70)]);
+    Ok(vec![compare(&[before], &[after], None)?])
 }

@@ -58,6 +58,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         let filters = Filters { comms, ..Filters::default() };
         let (diff, sides) = compare::sides(&filters)?;
         let (comparison, profile) = compare::page(&diff, sides, &filters)?;
+        let measures = compare::measures()?;
+        let comparison = comparison.with_measures(&measures);
         let content = Content { comparison: Some(&comparison), ..Content::default() };
         let mut out = BufWriter::new(File::create(path)?);
         let options =
