@@ -20,7 +20,7 @@ done
 
 say "building whit (release)"
 cargo_build --release --locked -p whit -p whit-query -p whit-serve -p whit-terminal -p whit-bench
-make -s -C bench/workloads deep matrix pingpong yield spawn token
+make -s -C bench/workloads deep matrix pingpong requests yield spawn token
 mkdir -p "$OUT"
 status=0
 if [ "$SIZES" != none ]; then
@@ -31,7 +31,7 @@ if [ "${TABLES:-}" != none ]; then
     target/release/whit bench record ${TABLES:+--tables "$TABLES"} --rounds "$ROUNDS" \
         --workloads target/workloads --dir "$OUT" --json "$OUT/record.json" || status=$?
 fi
-MORE=${MORE:-export,query,cgroup,switches,stat,vpmu}
+MORE=${MORE:-export,query,cgroup,switches,requests,stat,vpmu}
 for comparison in ${MORE//,/ }; do
     [ "$comparison" != none ] || continue
     [ "$comparison" != agents ] || make -s -C bench/workloads deep-go deep-py

@@ -46,6 +46,7 @@ mod record;
 mod recording;
 mod recordings;
 mod report;
+mod requests;
 mod rounds;
 mod running;
 mod samples;
@@ -116,6 +117,8 @@ enum What {
     Record(Command<record::Options>),
     /// Compare `whit report` with `perf report`, `perf script` and `samply import`
     Report(Command<readers::Report>),
+    /// Compare recorders of requests: the cost of a call, and calls that are recorded
+    Requests(Command<requests::Options>),
     /// Compare ways to switch events between cgroups, on simulated hardware
     Sched(Command<pmu::sched::Options>),
     /// Compare stacks that are unwound in the kernel with offline unwinders on the same samples
@@ -151,6 +154,7 @@ impl What {
             What::Pmi(bench) => bench.run(),
             What::Record(bench) => bench.run(),
             What::Report(bench) => bench.run(),
+            What::Requests(bench) => bench.run(),
             What::Sched(bench) => bench.run(),
             What::Stacks(bench) => bench.run(),
             What::Stat(bench) => bench.run(),

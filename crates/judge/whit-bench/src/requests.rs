@@ -1,0 +1,245 @@
+//! Cost of recording requests: the comparison behind `whit bench requests`.
+//!
+//! A program calls an empty function, and says how long a call took. Recorders stop it at each beginning and each return.
+//! All run once a round, in turn, and the program alone in between.
+
+mod probes;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use serde_json::Value;
+
+use probes::Probes;
+
+use crate::args::{heading, rounds};
+use crate::bench::{Bench, Figures, Say};
+use crate::error::{self, Error, come_through, output_of};
+use crate::installed::version;
+use crate::named::named;
+use crate::page::{Page, spread};
+use crate::peer::perf;
+use crate::rounds::{Column, Row, headings, interleave};
+use crate::scratch::Scratch;
+use crate::setup::Setup;
+use whit_measure::measure::run_watched;
+
+/// The program that calls.
+const PROGRAM: &str = "requests";
+/// Its function that does nothing.
+const FUNCTION: &str = "empty";
+
+const EXAMPLES: &str = "\
+Example:
+  whit bench requests --calls 100000 --rounds 3";
+
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Options {
+    /// Calls of a run
+    #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = calls(),
+          help_heading = heading::RUNS)]
+    calls: u64,
+
+    /// Runs of each recorder
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = rounds(),
+          help_heading = heading::RUNS)]
+    rounds: usize,
+
+    #[command(flatten, next_help_heading = heading::SETUP)]
+    setup: Setup,
+}
+
+fn calls() -> clap::builder::RangedU64ValueParser<u64> {
+    clap::value_parser!(u64).range(1..=100_000_000)
+}
+
+/// The recorder of a run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Way {
+    /// The program without a recorder.
+    Alone,
+    /// The engine that unwinds in the kernel.
+    #[value(name = "whit record --engine=bpf")]
+    Bpf,
+    /// The engine of perf's rings.
+    #[value(name = "whit record --engine=ring")]
+    Ring,
+    /// Probes at the same places.
+    #[value(name = "perf record")]
+    Perf,
+}
+
+named!(Way);
+
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub(crate) struct Run {
+    /// Time of a call, by the program.
+    pub(crate) us: f64,
+    /// Calls of the recording with both ends.
+    pub(crate) calls: Option<f64>,
+}
+
+/// The whole result.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub(crate) struct Comparison {
+    /// Calls of a run.
+    pub(crate) calls: u64,
+    /// The recorders.
+    pub(crate) versions: Vec<String>,
+    /// One for each recorder.
+    pub(crate) rows: Vec<Row<Way, Run>>,
+}
+
+impl Bench for Options {
+    type Figures = Comparison;
+
+    fn run(&self, say: Say<'_>) -> Result<Comparison, Error> {
+        self.setup.require(&[PROGRAM])?;
+        let scratch = Scratch::new(&self.setup.directory)?;
+        let program = self.setup.workloads.join(PROGRAM);
+        let program = std::fs::canonicalize(&program).map_err(error::file("find", &program))?;
+        let probes = Probes::add(&program);
+        let job = Job { options: self, program, data: scratch.path().join("perf.data"), probes };
+        let mut rows: Vec<Row<Way, Run>> =
+            Way::value_variants().iter().map(|way| Row::new(*way)).collect();
+        interleave(&mut rows, self.rounds, say, &mut |way| job.run(*way))?;
+        let versions = [&self.setup.whit, &perf()].map(|program| version(program));
+        let versions = versions.into_iter().map(|it| it.unwrap_or_else(|reason| reason));
+        Ok(Comparison { calls: self.calls, versions: versions.collect(), rows })
+    }
+}
+
+/// The program, the file and the probes of all runs.
+struct Job<'a> {
+    options: &'a Options,
+    program: PathBuf,
+    data: PathBuf,
+    probes: Result<Probes, String>,
+}
+
+impl Job<'_> {
+    fn run(&self, way: Way) -> Result<Result<Run, String>, Error> {
+        let probes = match (&self.probes, way) {
+            (Err(reason), Way::Perf) => return Ok(Err(reason.clone())),
+            (Ok(probes), _) => Some(probes),
+            (Err(_), _) => None,
+        };
+        let mut command = self.recorder(way, probes);
+        command.arg("--empty").arg(self.options.calls.to_string());
+        let failed = error::run(command.get_program().to_owned());
+        let (measured, said) =
+            run_watched(command, self.options.setup.limit, &|| None).map_err(failed)?;
+        if let Err(reason) = come_through(&measured) {
+            return Ok(Err(reason));
+        }
+        let said = said.stdout;
+        let ns: f64 = said
+            .split_once("ns_per_call=")
+            .and_then(|(_, ns)| ns.trim().parse().ok())
+            .with_context(|| format!("{PROGRAM} does not say the time of a call: {said}"))?;
+        let calls = match way {
+            Way::Alone => None,
+            Way::Bpf | Way::Ring => Some(self.requests()?),
+            Way::Perf => Some(self.pairs()?),
+        };
+        Ok(Ok(Run { us: ns / 1000.0, calls }))
+    }
+
+    /// The program, behind its recorder.
+    fn recorder(&self, way: Way, probes: Option<&Probes>) -> Command {
+        let of = |program: &Path, arguments: &[&str]| {
+            let mut command = Command::new(program);
+            command.args(arguments).arg("-o").arg(&self.data);
+            command
+        };
+        let request = format!("call={}:{FUNCTION}", self.program.display());
+        let whit = |engine| {
+            let mut command =
+                of(&self.options.setup.whit, &["record", "-q", engine, "--request", &request]);
+            command.arg("--").arg(&self.program);
+            command
+        };
+        match way {
+            Way::Alone => Command::new(&self.program),
+            Way::Bpf => whit("--engine=bpf"),
+            Way::Ring => whit("--engine=ring"),
+            Way::Perf => {
+                let mut command = of(&perf(), &["record", "-q", "-N", "-m", "4M"]);
+                probes.into_iter().flat_map(Probes::events).for_each(|event| {
+                    command.args(["-e", &event]);
+                });
+                command.arg("--").arg(&self.program);
+                command
+            }
+        }
+    }
+
+    /// Requests with both ends.
+    fn requests(&self) -> Result<f64, Error> {
+        let mut command = Command::new(&self.options.setup.whit);
+        command.args(["requests", "--json", "-i"]).arg(&self.data);
+        let requests: Value = serde_json::from_str(&output_of(command)?)?;
+        requests["requests"][0]["count"].as_f64().context("whit requests has no count")
+    }
+
+    /// Pairs of perf's samples.
+    fn pairs(&self) -> Result<f64, Error> {
+        let mut command = Command::new(perf());
+        command.args(["script", "-F", "event", "-i"]).arg(&self.data);
+        Ok(output_of(command)?.lines().count() as f64 / 2.0)
+    }
+}
+
+const NAMES: [&str; 1] = ["recorder"];
+const COLUMNS: [Column<Run>; 2] =
+    [("µs a call", |run| Some(run.us), spread), ("calls recorded", |run| run.calls, spread)];
+
+impl Figures for Comparison {
+    fn show(&self, page: &mut Page) {
+        self.versions.iter().for_each(|version| page.fact(version));
+        page.fact(format_args!("{} calls of an empty function in each run", self.calls));
+        let rows = self.rows.iter().map(|row| row.cells(vec![row.case.to_string()], &COLUMNS));
+        page.table(headings(&NAMES, &COLUMNS), NAMES.len(), rows);
+    }
+
+    fn succeeded(&self) -> bool {
+        self.rows.iter().all(|row| row.case == Way::Perf || row.refused.is_none())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::page;
+
+    #[test]
+    fn rows_have_times_and_recorded_calls() {
+        let row = |case, runs: &[(f64, Option<f64>)], refused: Option<&str>| Row {
+            case,
+            runs: runs.iter().map(|&(us, calls)| Run { us, calls }).collect(),
+            refused: refused.map(str::to_owned),
+        };
+        let rows = vec![
+            row(Way::Alone, &[(0.01, None), (0.02, None)], None),
+            row(Way::Bpf, &[(13.0, Some(100.0)), (14.0, Some(99.0)), (15.0, Some(100.0))], None),
+            row(Way::Perf, &[], Some("no right")),
+        ];
+        let mut comparison = Comparison { calls: 100, versions: vec!["whit 1".into()], rows };
+        let shown = page(None, &comparison);
+        for wanted in [
+            "- 100 calls of an empty function in each run",
+            "14.0 (13.0–15.0)",
+            "100 (99.0–100)",
+            "| perf record              | no right",
+        ] {
+            assert!(shown.contains(wanted), "{wanted}: {shown}");
+        }
+        assert!(comparison.succeeded());
+        comparison.rows[1].refused = Some("no right".into());
+        assert!(!comparison.succeeded());
+    }
+}
