@@ -231,7 +231,11 @@ test('light and dark: the system\'s, or chosen and kept', () => open('server', '
   assert.equal(await theme(), 'dark');
   await page.click('#theme');
   assert.equal(await theme(), 'light');
-  await page.reload();
+  // Chromium stores the choice in another process, and a page that is loaded sooner does not have it yet.
+  const begin = Date.now();
+  do {
+    await page.reload();
+  } while (await theme() !== 'light' && Date.now() - begin < 30_000);
   assert.equal(await theme(), 'light');
   await page.click('#theme');
   assert.equal(await theme(), 'dark');
