@@ -80,12 +80,13 @@ pub(super) fn recorded_in(
     recorded
 }
 
-/// The part of a wait that lies in a range. Its switch counts only where that lies there too.
+/// The part of a wait that lies in a range which it meets. Its switch counts only where that lies there too; of a wait
+/// without an end, the switch is all.
 fn part_of_switch(range: TimeRange, switch: &Switch) -> Option<Switch> {
     let mut cut = *switch;
     let end = match &mut cut.end {
         WaitEnd::In { time, .. } | WaitEnd::Open { until: time, .. } => time,
-        WaitEnd::Missing => return None,
+        WaitEnd::Missing => return Some(cut),
     };
     let (from, to) = part(range, switch.out, *end)?;
     *end = to;
@@ -173,6 +174,22 @@ mod tests {
 
     const TASK: Task = Task { pid: Pid(1), tid: Tid(1) };
 
+    fn wait(out: TimestampNs, to: TimestampNs) -> Switch {
+        Switch {
+            task: TASK,
+            cpu: None,
+            out,
+            kind: WaitKind::Sync,
+            state: None,
+            stack: StackRef::NONE,
+            object: ObjectKey::None,
+            woken: None,
+            end: WaitEnd::In { time: to, cpu: None, trust: Trust::Whole },
+            found_blocked: None,
+            is_cut: false,
+        }
+    }
+
     /// A thread that runs and waits in turn, with one sample in the middle of each run.
     fn run(sink: &mut impl Sink, lengths: &[u64]) -> Vec<(u64, u64)> {
         let (mut at, mut intervals) = (0, Vec::new());
@@ -194,24 +211,26 @@ mod tests {
                     parts: CpuParts::default(),
                 });
             } else {
-                sink.switch(&Switch {
-                    task: TASK,
-                    cpu: None,
-                    out: from,
-                    kind: WaitKind::Sync,
-                    state: None,
-                    stack: StackRef::NONE,
-                    object: ObjectKey::None,
-                    woken: None,
-                    end: WaitEnd::In { time: to, cpu: None, trust: Trust::Whole },
-                    found_blocked: None,
-                    is_cut: false,
-                });
+                sink.switch(&wait(from, to));
             }
             intervals.push((at, at + length));
             at += length;
         }
         intervals
+    }
+
+    #[test]
+    fn a_wait_without_an_end_is_in_the_range_of_its_switch() {
+        let range = |from, to| TimeRange { from: TimestampNs(from), to: TimestampNs(to) };
+        let ranges = TimeRanges::new([range(10, 20), range(30, 40)]);
+        let of_thread = CallTimes::new([(TASK.tid, range(10, 20)), (TASK.tid, range(30, 40))]);
+        for (out, kept) in [(9, 0), (10, 1), (20, 1), (25, 0), (40, 1), (41, 0)] {
+            let switch = Switch { end: WaitEnd::Missing, ..wait(TimestampNs(out), TimestampNs(0)) };
+            let (mut of_all, mut of_calls) = (Sums::default(), Sums::default());
+            Cut::to_ranges(Some(&ranges), &mut of_all).switch(&switch);
+            Cut::to_calls(Some(&of_thread), &mut of_calls).switch(&switch);
+            assert_eq!((of_all.switches, of_calls.switches), (kept, kept), "{out}");
+        }
     }
 
     proptest! {
