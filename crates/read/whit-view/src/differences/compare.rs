@@ -404,8 +404,8 @@ impl Differences {
     pub fn worse_by(&self, percent: f64) -> Vec<OutsideText> {
         let whole = |quantity: usize, own: f64| {
             let of_all = self.whole.iter().flat_map(|row| &row.verdicts);
-            let of_all = of_all.filter(|it| it.quantity == quantity).map(|it| it.judged.before);
-            of_all.fold(None, |_, value| Some(value)).unwrap_or(own)
+            let mut of_all = of_all.filter(|it| it.quantity == quantity);
+            of_all.next().map_or(own, |it| it.judged.before)
         };
         let is_worse = |it: &RowVerdict| {
             let Judged { before, verdict, difference, .. } = it.judged;

@@ -67,6 +67,8 @@ pub fn of_requests(requests: &Requests) -> Recorded {
     });
     let calls: Vec<CallsOfName<'_>> = calls.collect();
     let has = |is_there: bool| if is_there { "recorded" } else { "not recorded" }.to_owned();
+    let mut of_calls = of_calls(&calls, source.recording().features.recorded_spans(), has_switches);
+    of_calls.notes.extend(requests.warnings().iter().map(warning_text));
     Recorded {
         path: info.path.clone(),
         machine: what::machine(&info),
@@ -75,8 +77,7 @@ pub fn of_requests(requests: &Requests) -> Recorded {
             ("wake-ups", has(source.has_wakeups())),
             ("events", what::events(&info)),
         ],
-        notes: requests.warnings().iter().map(warning_text).collect(),
-        ..of_calls(&calls, source.recording().features.recorded_spans(), has_switches)
+        ..of_calls
     }
 }
 
@@ -104,15 +105,23 @@ pub fn of_calls(
         quantities.extend(COLUMNS.iter().map(|(quantity, _)| *quantity));
     }
     let blocks = Blocks::of(spans, names);
+    let uncertain = names.iter().map(|of| of.uncertain).sum::<u64>();
+    let missing = quantities.iter().map(|quantity| match *quantity == REQUESTS {
+        true => uncertain as f64,
+        false => 0.0,
+    });
+    let note = format!(
+        "{uncertain} requests are in no mean and no part, since records were lost meanwhile"
+    );
     let row = |of: &CallsOfName<'_>| (vec![OutsideText::from(of.name)], cells(of, &blocks));
     Recorded {
         path: OutsideText::default(),
         kind: Kind::Requests,
         machine: Vec::new(),
         what: Vec::new(),
-        notes: Vec::new(),
+        notes: (uncertain > 0).then(|| note.into()).into_iter().collect(),
         keys: vec!["request"],
-        missing: vec![0.0; quantities.len()],
+        missing: missing.collect(),
         quantities,
         rows: names.iter().map(row).collect::<BTreeMap<RowName, Vec<Cell>>>(),
         whole: None,

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::diff::{Scatter, Verdict};
+use whit_why::Call;
 
 const BLOCKS: usize = 48;
 
@@ -216,4 +217,31 @@ fn counts_of_intervals_and_of_runs_are_compared() {
 fn a_part_of_a_wait_belongs_to_the_block_of_a_beginning() {
     let series = compare::of_waits(&[0.0, 2.0, 0.0, 1.0], &[9.0, 5.0, 4.0, 2.0]);
     assert_eq!(series, Series::new([(2.0, 9.0), (1.0, 2.0)]));
+}
+
+#[test]
+fn requests_without_a_duration_widen_their_count() {
+    let ns = whit_types::TimestampNs;
+    let call = |at: u64| Call {
+        thread: 0,
+        from: ns(at * 1_000_000_000),
+        to: ns(at * 1_000_000_000 + 5_000_000),
+        depth: 0,
+        key: None,
+    };
+    let calls: Vec<Call> = (0..96).map(call).collect();
+    let of = |uncertain| {
+        let of_name = CallsOfName { name: "query", calls: &calls, uncertain, columns: None };
+        of_calls(&[of_name], None, false)
+    };
+    let (whole, lossy) = (of(0), of(7));
+    assert_eq!(whole.notes, Vec::<OutsideText>::new());
+    assert!(lossy.notes[0].exact().starts_with("7 requests are in no mean"), "{:?}", lossy.notes);
+    let found = compare(&[whole], &[lossy], None).unwrap();
+    assert_eq!(found.is_widened, [false, true]);
+    let counts =
+        found.rows[0].verdicts.iter().find(|it| found.quantities[it.quantity].name == "requests");
+    let (low, high) = counts.unwrap().judged.difference.interval;
+    // Seven more in 95 seconds, and none fewer.
+    assert!(high + low > 0.07, "{low} {high}");
 }
