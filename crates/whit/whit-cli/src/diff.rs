@@ -65,7 +65,7 @@ pub struct DiffArgs {
     percent_limit: f64,
     /// Compare parts of this dataset of `whit export --parquet`: samples by host, build (first digits of a
     /// build id), unit, pod, container, from and to (times in UTC)
-    #[arg(long, value_name = "FOLDER", conflicts_with_all = dataset::CONFLICTS, help_heading = heading::FILTER)]
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = dataset::conflicts(), help_heading = heading::FILTER)]
     pub dataset: Option<PathBuf>,
     /// Use only samples of these commands
     #[arg(short, long, value_name = "NAME,..", value_delimiter = ',', help_heading = heading::FILTER,

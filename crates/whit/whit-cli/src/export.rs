@@ -4,7 +4,7 @@ use crate::heading;
 use crate::input::RecordingArgs;
 use crate::message;
 use crate::query;
-use crate::symbol_args::LoadArgs;
+use crate::symbol_args::{LoadArgs, SELECTING};
 use anyhow::Result;
 use profile::SamplesArg;
 pub use profile::firefox;
@@ -18,17 +18,8 @@ pub mod parquet;
 mod perf;
 mod profile;
 
-/// Options that change profiles; `--perf` writes each record as it is.
-const OF_PROFILES: [&str; 21] = [
-    "samples",
-    "pid",
-    "tid",
-    "cpu",
-    "cgroup",
-    "time",
-    "request",
-    "request_longer_than",
-    "request_key",
+/// Options by which names are found and shown.
+const OF_NAMES: [&str; 12] = [
     "max_stack",
     "inline",
     "no_inline",
@@ -43,43 +34,28 @@ const OF_PROFILES: [&str; 21] = [
     "debuginfod_limit",
 ];
 
+/// Options that change profiles; `--perf` writes each record as it is.
+fn of_profiles() -> impl Iterator<Item = &'static str> {
+    ["samples"].into_iter().chain(SELECTING).chain(OF_NAMES)
+}
+
 /// Those by which stack dumps are unwound: where binaries are, and how far and by how many threads.
 const OF_CHAINS: [&str; 3] = ["max_stack", "symfs", "threads"];
 
 fn not_of_chains() -> impl Iterator<Item = &'static str> {
-    OF_PROFILES.into_iter().filter(|option| !OF_CHAINS.contains(option))
+    of_profiles().filter(|option| !OF_CHAINS.contains(option))
 }
 
 /// Options that leave samples out, or change names: an archive has all.
-const NOT_OF_ARCHIVES: [&str; 13] = [
-    "samples",
-    "pid",
-    "tid",
-    "cpu",
-    "cgroup",
-    "time",
-    "request",
-    "request_longer_than",
-    "request_key",
-    "inline",
-    "no_inline",
-    "demangle",
-    "no_demangle",
-];
+fn not_of_archives() -> impl Iterator<Item = &'static str> {
+    let of_names = ["inline", "no_inline", "demangle", "no_demangle"];
+    ["samples"].into_iter().chain(SELECTING).chain(of_names)
+}
 
 /// Options that leave samples out, and where one file goes; a dataset has all samples.
-const NOT_OF_DATASETS: [&str; 10] = [
-    "samples",
-    "pid",
-    "tid",
-    "cpu",
-    "cgroup",
-    "time",
-    "request",
-    "request_longer_than",
-    "request_key",
-    "output",
-];
+fn not_of_datasets() -> impl Iterator<Item = &'static str> {
+    ["samples", "output"].into_iter().chain(SELECTING)
+}
 
 /// Within 80 columns.
 const USAGE: &str = "\
@@ -105,17 +81,17 @@ pub struct ExportArgs {
     #[arg(long, value_name = "FORMAT", help_heading = heading::OUTPUT)]
     format: Option<Format>,
     /// Write a recording for stock perf: not packed, not compressed
-    #[arg(long, conflicts_with_all = OF_PROFILES, help_heading = heading::OUTPUT)]
+    #[arg(long, conflicts_with_all = of_profiles(), help_heading = heading::OUTPUT)]
     perf: bool,
     /// Write a recording for stock perf whose stack dumps are call chains: unwound once, and much smaller
     #[arg(long, conflicts_with_all = not_of_chains(), help_heading = heading::OUTPUT)]
     chains: bool,
     /// Write a recording with the names of its frames, which reads the same without the binaries: for another
     /// machine. Stack dumps are call chains there
-    #[arg(long, conflicts_with_all = NOT_OF_ARCHIVES, help_heading = heading::OUTPUT)]
+    #[arg(long, conflicts_with_all = not_of_archives(), help_heading = heading::OUTPUT)]
     archive: bool,
     /// Add the tables of recordings to this dataset: Parquet files by host and date (docs/tables.md)
-    #[arg(long, value_name = "DIR", conflicts_with_all = NOT_OF_DATASETS, help_heading = heading::OUTPUT)]
+    #[arg(long, value_name = "DIR", conflicts_with_all = not_of_datasets(), help_heading = heading::OUTPUT)]
     parquet: Option<PathBuf>,
     /// Output file, or '-' for standard output; with --perf or --chains a directory if the
     /// recording is a directory

@@ -17,6 +17,10 @@ use whit_types::{CpuId, CpuListError, Pid, Tid, parse_cpu_list};
 /// Frames of a call chain without `--max-stack`, as by perf.
 const DEFAULT_MAX_STACK: usize = 127;
 
+/// The options of [`LoadArgs`] that choose samples.
+pub(crate) const SELECTING: [&str; 8] =
+    ["pid", "tid", "cpu", "cgroup", "time", "request", "request_longer_than", "request_key"];
+
 /// Which samples, and where symbols come from.
 #[derive(clap::Args, Debug)]
 pub(crate) struct LoadArgs {
