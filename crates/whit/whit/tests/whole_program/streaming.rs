@@ -1,6 +1,7 @@
 //! Every way from the rings to the disk, alone and together: whit, perf and samply read back the
 //! number of samples that the recorder reports.
 
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -8,7 +9,7 @@ use crate::support::stats::Stats;
 use crate::support::tools::{command, newest_perf, perf, record, succeed, text, whit, workload};
 use crate::support::{Skip, check, probe};
 use whit_testing::run::{stderr, stdout};
-use whit_testing::wait::Busy;
+use whit_testing::wait::{Busy, Load};
 
 /// The modes, one by one and mixed; the last one is everything at once.
 const MODES: [&str; 14] = [
@@ -332,6 +333,112 @@ fn losses_are_the_same_in_every_form() {
             let residue: u64 = ours.lost_by_event.values().sum();
             assert_eq!(by_records + residue, recorded.lost, "{mode}");
         }
+        Ok(())
+    });
+}
+
+/// Processes that each run for some milliseconds.
+const COMPILERS: &str = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
+    echo 'int main(void) { return 0; }' | cc -O2 -x c -o \"$0\" - && \"$0\"
+done";
+
+/// A frame of a printed chain: its address, and whether it is in a known binary.
+fn frame(line: &str) -> Option<(&str, bool)> {
+    let line = line.strip_prefix('\t')?.trim();
+    // Functions of Python are in no binary.
+    let is_known = !["([unknown])", "([python])"].iter().any(|it| line.ends_with(it));
+    Some((line.split(' ').next()?, is_known))
+}
+
+/// Frames of these commands in a recording, and how many of them are in a known binary by whit and by perf. Samples of a
+/// thread that has ended have no command in perf, so the frames are those that have it in whit.
+fn known_frames(path: &Path, comms: &[&str]) -> Result<[usize; 3], Skip> {
+    let options = ["script", "--no-inline", "-F", "comm,ip,sym,dso", "-i"];
+    let script = |mut tool: Command| text(tool.args(options).arg(path));
+    let (ours, theirs) = (script(whit()), script(newest_perf()?));
+    assert_eq!(ours.lines().count(), theirs.lines().count());
+    let (mut counts, mut is_wanted) = ([0; 3], false);
+    for (our, their) in ours.lines().zip(theirs.lines()) {
+        if let Some(comm) = Some(our.trim()).filter(|_| !our.starts_with('\t')) {
+            is_wanted = comms.contains(&comm);
+        }
+        let (our, their) = (frame(our), frame(their));
+        assert_eq!(our.map(|our| our.0), their.map(|their| their.0));
+        let is_known = |of: Option<(_, bool)>| of.is_some_and(|(_, is_known)| is_known);
+        let found = [our.is_some(), is_known(our), is_known(their)];
+        for (count, is_found) in counts.iter_mut().zip(found) {
+            *count += usize::from(is_found && is_wanted);
+        }
+    }
+    Ok(counts)
+}
+
+#[test]
+fn chains_of_short_processes_have_the_same_frames_and_binaries_in_perf() {
+    check("chains_of_short_processes_have_the_same_frames_and_binaries_in_perf", || {
+        probe::bpf_stacks()?;
+        probe::program("cc")?;
+        let directory = tempfile::tempdir().expect("make a directory");
+        let (path, program) = (directory.path().join("perf.data"), directory.path().join("empty"));
+        let mut recorder = whit();
+        recorder.args(["record", "-a", "--threads", "--engine=bpf", "-e", "cpu-clock"]);
+        recorder
+            .args(["-F", "997", "-o"])
+            .arg(&path)
+            .args(["--", "sh", "-c", COMPILERS])
+            .arg(&program);
+        whit_testing::run::record(&mut recorder)?;
+        let of_compilers = ["sh", "cc", "cc1", "as", "collect2", "ld", "empty"];
+        let [frames, here, there] = known_frames(&path, &of_compilers)?;
+        assert!(frames > 1000, "{frames} frames");
+        // The two differ where a process ends or executes another program: in 23 of 41,909 frames when this was written.
+        assert!(
+            here.abs_diff(there) * 200 < frames,
+            "of {frames}: {here} by whit, {there} by perf"
+        );
+        assert!(there * 100 > frames * 95, "{there} of {frames} have a binary in perf");
+        Ok(())
+    });
+}
+
+/// Makes a thread with a lower number than its process: the kernel continues where numbers were given last.
+const LOWER_THREAD: &str = "
+import os, threading
+def spin():
+    print('ready', flush=True)
+    while True:
+        pass
+with open('/proc/sys/kernel/ns_last_pid', 'w') as last:
+    last.write(str(os.getpid() // 2))
+thread = threading.Thread(target=spin)
+thread.start()
+assert thread.native_id < os.getpid(), (thread.native_id, os.getpid())
+";
+
+#[test]
+fn a_thread_with_a_lower_number_than_its_process_has_its_binaries_in_perf() {
+    check("a_thread_with_a_lower_number_than_its_process_has_its_binaries_in_perf", || {
+        probe::bpf_stacks()?;
+        probe::program("python3")?;
+        let _machine = probe::may_change_the_machine()?;
+        if !Path::new("/proc/sys/kernel/ns_last_pid").exists() {
+            return Err(Skip("the kernel lets no program choose numbers of processes".into()));
+        }
+        let directory = tempfile::tempdir().expect("make a directory");
+        let path = directory.path().join("perf.data");
+        let mut python = command("python3");
+        let (python, output) = Load::with_output(python.args(["-c", LOWER_THREAD]));
+        let mut line = String::new();
+        BufReader::new(output).read_line(&mut line).expect("its output");
+        assert_eq!(line, "ready\n");
+        let mut recorder = whit();
+        recorder.args(["record", "--engine=bpf", "-e", "cpu-clock", "-F", "997", "-p"]);
+        recorder.arg(python.id().to_string()).arg("-o").arg(&path).args(["--", "sleep", "0.5"]);
+        whit_testing::run::record(&mut recorder)?;
+        let [frames, here, there] = known_frames(&path, &["python3"])?;
+        assert!(frames > 500, "{frames} frames");
+        assert!(here * 3 > frames, "{here} of {frames}");
+        assert_eq!(here, there, "of {frames}");
         Ok(())
     });
 }
