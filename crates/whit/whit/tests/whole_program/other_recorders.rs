@@ -177,12 +177,10 @@ fn counts(mode: &[&str], out: &Path) -> Result<[usize; 3], Skip> {
     let mut recorder = whit();
     recorder.args(["record", "-e", FORK_EVENT, "-c", "1"]).args(mode).arg("-o").arg(out);
     record(recorder.arg("--").arg(forks).args(["--forks", &number]))?;
-    let script = |options: &[&str]| text(whit().arg("script").args(options).arg("-i").arg(out));
-    let samples = script(&["-G", "-F", "event"]);
-    let records = script(&["--show-task-events"]);
-    let of = |text: &str, word: &str| text.lines().filter(|line| line.contains(word)).count();
-    let [begins, ends] = ["PERF_RECORD_FORK", "PERF_RECORD_EXIT"].map(|kind| of(&records, kind));
-    Ok([of(&samples, FORK_EVENT), begins, ends])
+    let options = ["script", "-G", "--show-task-events", "-F", "event", "-i"];
+    let printed = text(whit().args(options).arg(out));
+    let of = |word| printed.lines().filter(|line| line.contains(word)).count();
+    Ok([FORK_EVENT, "PERF_RECORD_FORK", "PERF_RECORD_EXIT"].map(of))
 }
 
 #[test]
