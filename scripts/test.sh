@@ -28,6 +28,7 @@ rm -f "$LOGS"/*.log "$WHIT_SKIP_LOG"
 passed=0
 failed=0
 failed_steps=()
+begun=()
 
 skip() {
     printf '%s\n' "$1" >>"$WHIT_SKIP_LOG"
@@ -58,19 +59,43 @@ failures() {
     sed -n '/^---- .* stdout ----$/,/^stack backtrace:$/p' "$1" | cut -c "1-$SHOWN_COLUMNS" | awk -v n="$SHOWN_LINES" 'NR <= n'
 }
 
+log_of() { printf '%s/%s.log' "$LOGS" "$(printf '%s' "$1" | tr ' /' '--')"; }
+
 # step NAME COMMAND...
 step() {
-    local name=$1 log status=0 start=$SECONDS
-    shift
-    log=$LOGS/$(printf '%s' "$name" | tr ' /' '--').log
-    printf '%-28s ' "$name"
-    "$@" >"$log" 2>&1 </dev/null || status=$?
-    # Not in a subshell: it adds to the counts.
+    local status=0 start=$SECONDS
+    printf '%-28s ' "$1"
+    "${@:2}" >"$(log_of "$1")" 2>&1 </dev/null || status=$?
+    ended "$status" $((SECONDS - start)) "$@"
+}
+
+# Begins a step that waits most of the time and builds nothing. Others run until `await` prints its line.
+# begin NAME COMMAND...
+begin() {
+    begun=("$@")
+    begun_at=$SECONDS
+    "${@:2}" >"$(log_of "$1")" 2>&1 </dev/null &
+    begun_pid=$!
+}
+
+await() {
+    local status=0
+    [ ${#begun[@]} -gt 0 ] || return 0
+    printf '%-28s ' "${begun[0]}"
+    wait "$begun_pid" || status=$?
+    ended "$status" $((SECONDS - begun_at)) "${begun[@]}"
+}
+
+# Not in a subshell: it adds to the counts.
+# ended STATUS SECONDS NAME COMMAND...
+ended() {
+    local status=$1 log
+    log=$(log_of "$3")
     count "$log" "$status"
-    printf ' (%s s)\n' $((SECONDS - start))
+    printf ' (%s s)\n' "$2"
     if [ "$status" != 0 ]; then
-        failed_steps+=("$name")
-        printf -- '--- %s, exit code %s: %s\n' "$log" "$status" "$*"
+        failed_steps+=("$3")
+        printf -- '--- %s, exit code %s: %s\n' "$log" "$status" "${*:4}"
         failures "$log"
         tail -n "$SHOWN_LINES" "$log"
         printf -- '---\n'
@@ -97,7 +122,8 @@ page_tests() {
     if ! have chromium && ! have chromium-browser && ! have google-chrome; then
         skip "page in a browser: there is no Chromium here"
     fi
-    step "page" web/test/run.sh
+    # Built with the programs: two builds wait for each other.
+    begin "page" env WHIT_TEST_EXAMPLES="$ROOT/target/debug/examples" web/test/run.sh
 }
 
 # As a user installs whit, and removes it, below a root of its own.
@@ -189,11 +215,12 @@ step "whole-program tests" cargo test "${EVERYTHING[@]}" --test '*' --locked --q
 # Tests that measure the running machine judge several repetitions by their median (whit_testing::measure), one
 # test at a time: what another one does would be measured as well.
 step "measured tests" cargo test "${EVERYTHING[@]}" --test '*' --locked --quiet --no-fail-fast -- measured:: --test-threads=1
+page_tests
 step "documentation" documentation
 # Every target in the folder: one that is not declared fails to build.
 step "fuzz targets" scripts/fuzz.sh build
 step "fuzz runs" scripts/fuzz.sh smoke
-page_tests
+await
 book
 licences
 
