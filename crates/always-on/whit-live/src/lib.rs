@@ -39,4 +39,4 @@ mod window;
 pub use dump::{Dump, Newer};
 pub use frozen::Frozen;
 pub use sideband::Sideband;
-pub use window::{Bounds, Lost, StreamError, Window};
+pub use window::{Bounds, Lost, Observer, StreamError, Window};

@@ -7,6 +7,7 @@ use crate::piece::{Piece, is_needed_later, records};
 use crate::sampled::Sampled;
 use crate::sideband::Sideband;
 use std::collections::VecDeque;
+use std::fmt;
 use std::io::{self, Write};
 use std::sync::Arc;
 use whit_perfdata::encode::RecordEncoder;
@@ -59,6 +60,14 @@ pub enum StreamError {
     HeadTooLarge,
 }
 
+/// Sees the records of a stream as they come, in the order in which the recorder has written them.
+pub trait Observer: fmt::Debug + Send {
+    /// The records that come describe themselves by this head of a stream.
+    fn begin(&mut self, head: &[u8]);
+    /// The next record: of the kernel, or a mark that the recorder has emptied its rings.
+    fn see(&mut self, record: RawRecord<'_>);
+}
+
 /// The records of the last while of a stream.
 #[derive(Debug)]
 pub struct Window {
@@ -83,6 +92,7 @@ pub struct Window {
     wanted_from_ns: Option<u64>,
     lost: Lost,
     compressor: Option<Compressor>,
+    observer: Option<Box<dyn Observer>>,
 }
 
 impl Window {
@@ -105,7 +115,21 @@ impl Window {
             wanted_from_ns: None,
             lost: Lost::default(),
             compressor: None,
+            observer: None,
         }
+    }
+
+    /// Shows the records that still come to an observer, in place of the one before.
+    pub fn observe(&mut self, observer: Option<Box<dyn Observer>>) {
+        self.observer = observer;
+        if self.has_samples {
+            self.begin_observing();
+        }
+    }
+
+    fn begin_observing(&mut self) {
+        let head = &self.head;
+        self.observer.iter_mut().for_each(|observer| observer.begin(head));
     }
 
     /// Takes more of the stream, cut anywhere.
@@ -147,13 +171,17 @@ impl Window {
         match record.header.kind {
             kind if kind < record_type::USER_START => {
                 if kind == record_type::SAMPLE {
-                    self.has_samples = true;
+                    if !std::mem::replace(&mut self.has_samples, true) {
+                        self.begin_observing();
+                    }
                     self.sampled_since_ns.get_or_insert(now_ns);
                 }
+                self.show(record);
                 self.keep(record, whole, now_ns);
                 Ok(())
             }
             record_type::FINISHED_ROUND => {
+                self.show(record);
                 self.has_rounds = true;
                 let number = record.body.first_chunk().map(|number| u64::from_le_bytes(*number));
                 self.drained = number.or(self.drained);
@@ -173,6 +201,13 @@ impl Window {
                 }
                 Ok(())
             }
+        }
+    }
+
+    /// Records without a sample in front need no observer: they are of no event.
+    fn show(&mut self, record: RawRecord<'_>) {
+        if self.has_samples {
+            self.observer.iter_mut().for_each(|observer| observer.see(record));
         }
     }
 

@@ -23,8 +23,12 @@ pub(crate) fn channel() -> (Outlet, Receiver<Trigger>) {
 impl Outlet {
     pub(crate) fn send(&self, trigger: Trigger) {
         if self.sender.try_send(trigger).is_err() {
-            self.lost.fetch_add(1, Ordering::Relaxed);
+            self.lose();
         }
+    }
+
+    pub(crate) fn lose(&self) {
+        self.lost.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn lost(&self) -> u64 {

@@ -2,7 +2,7 @@
 //!
 //! [`start`] watches for the [`Rule`]s of the [`Settings`] on a thread of its own, and sends a [`Trigger`] for each
 //! event. Events are stalls of the machine or of a cgroup (PSI), throttled cgroups, slow requests that an application
-//! reports over a socket, a signal, and the end of a process. The [`Limiter`] says which triggers a dump may follow.
+//! reports over a socket or the recording has, a signal, and the end of a process. The [`Limiter`] says which triggers a dump may follow.
 //!
 //! ```
 //! use whit_host::roots::Roots;
@@ -43,4 +43,4 @@ pub use rule::{Pressure, Rule, RuleError, Throttle};
 pub use settings::{Settings, SettingsError};
 pub use trigger::{Kind, Trigger};
 pub use watched::State;
-pub use watcher::{RuleStatus, StartError, Status, Triggers, start};
+pub use watcher::{RecordedRequest, RuleStatus, StartError, Status, Triggers, start};

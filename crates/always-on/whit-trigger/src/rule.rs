@@ -61,6 +61,13 @@ pub enum Rule {
         /// The longest latency that is no event.
         longest: Duration,
     },
+    /// A recorded request takes longer: `request:NAME:250ms`.
+    Request {
+        /// As `--request` of the recorder gives it.
+        name: String,
+        /// The longest duration that is no event.
+        longest: Duration,
+    },
     /// SIGUSR2: `signal`.
     Signal,
     /// The end of a process: `exit:PID`.
@@ -75,7 +82,7 @@ pub struct RuleError {
     reason: &'static str,
 }
 
-const KINDS: &str = "write psi:RESOURCE:some:30%/1s[@CGROUP], throttle:20%/1s@CGROUP, latency:NAME:250ms, exit:PID or signal";
+const KINDS: &str = "write psi:RESOURCE:some:30%/1s[@CGROUP], throttle:20%/1s@CGROUP, latency:NAME:250ms, request:NAME:250ms, exit:PID or signal";
 const WINDOW_HELP: &str = "the window is a time of 500ms to 10s, and the limit before it a percentage of 1 to 100 or a time within it, such as 30%/1s or 150ms/1s";
 
 impl FromStr for Rule {
@@ -91,7 +98,15 @@ fn parse(text: &str) -> Result<Rule, &'static str> {
     match kind {
         "psi" => pressure(rest).map(Rule::Pressure),
         "throttle" => throttle(rest).map(Rule::Throttle),
-        "latency" => latency(rest),
+        "latency" => {
+            let help = "latency: takes a name and a time, such as latency:checkout:250ms";
+            longest(rest, help).map(|(name, longest)| Rule::Latency { name, longest })
+        }
+        "request" => {
+            let help =
+                "request: takes the name of a request and a time, such as request:query:250ms";
+            longest(rest, help).map(|(name, longest)| Rule::Request { name, longest })
+        }
         "exit" => match rest.parse() {
             Ok(pid @ 1..) => Ok(Rule::Exit(pid)),
             _ => Err("exit: takes the number of a process, such as exit:1234"),
@@ -156,17 +171,17 @@ fn limit_in_window(text: &str) -> Result<(ThrottleLimit, Duration), &'static str
     Ok((limit.ok_or(WINDOW_HELP)?, window))
 }
 
-fn latency(rest: &str) -> Result<Rule, &'static str> {
-    let help = "latency: takes a name and a time, such as latency:checkout:250ms";
+/// A name and the longest time that is no event.
+fn longest(rest: &str, help: &'static str) -> Result<(String, Duration), &'static str> {
     let (name, longest) = rest.rsplit_once(':').ok_or(help)?;
     let longest = time(longest).ok_or(help)?;
     if !is_name(name) {
-        return Err("the name of a latency has 1 to 64 bytes without blanks");
+        return Err("the name of a latency or request has 1 to 64 bytes without blanks");
     }
-    Ok(Rule::Latency { name: name.to_owned(), longest })
+    Ok((name.to_owned(), longest))
 }
 
-/// Whether a latency may be called so.
+/// Whether a latency or a request may be called so.
 pub(crate) fn is_name(name: &str) -> bool {
     (1..=NAME_BYTES_MAX).contains(&name.len()) && !name.contains(char::is_whitespace)
 }
@@ -189,6 +204,9 @@ impl fmt::Display for Rule {
             }
             Rule::Latency { name, longest } => {
                 write!(f, "latency:{name}:{}", time_text(*longest))
+            }
+            Rule::Request { name, longest } => {
+                write!(f, "request:{name}:{}", time_text(*longest))
             }
             Rule::Signal => f.write_str("signal"),
             Rule::Exit(pid) => write!(f, "exit:{pid}"),
@@ -222,6 +240,7 @@ mod tests {
             "throttle:20%/1s@web",
             "throttle:100ms/10s@a:b@c",
             "latency:check:out:250ms",
+            "request:query:1500us",
             "signal",
             "exit:1234",
         ] {
@@ -249,6 +268,8 @@ mod tests {
             ("throttle:20%/1s", "takes a cgroup"),
             ("latency:250ms", "a name and a time"),
             ("latency:a b:250ms", "without blanks"),
+            ("request:250ms", "name of a request and a time"),
+            ("request:query:slow", "name of a request and a time"),
             ("exit:0", "number of a process"),
             ("exit:me", "number of a process"),
         ] {
@@ -259,7 +280,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_is_too_bad(text in "(psi|throttle|latency|exit|signal)?[:a-z0-9/@%]{0,30}|.{0,20}") {
+        fn no_text_is_too_bad(text in "(psi|throttle|latency|request|exit|signal)?[:a-z0-9/@%]{0,30}|.{0,20}") {
             if let Ok(rule) = text.parse::<Rule>() {
                 prop_assert_eq!(rule.to_string().parse::<Rule>(), Ok(rule));
             }

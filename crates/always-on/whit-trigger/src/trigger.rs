@@ -15,6 +15,8 @@ pub enum Kind {
     Throttling,
     /// An application reported a slow request.
     Latency,
+    /// A request that the recorder follows was slow.
+    SlowRequest,
     /// A program asked for a dump over the socket.
     Request,
     /// SIGUSR2.
@@ -30,6 +32,7 @@ impl Kind {
             Kind::Pressure => "pressure",
             Kind::Throttling => "throttling",
             Kind::Latency => "latency",
+            Kind::SlowRequest => "slow-request",
             Kind::Request => "request",
             Kind::Signal => "signal",
             Kind::Exit => "exit",

@@ -23,6 +23,8 @@ pub enum State {
     },
     /// An application or a user tells.
     Message,
+    /// The recording has it, up to two seconds after the event.
+    Recording,
     /// Not now: this is missing, and is looked for once a second.
     Waiting {
         /// The missing thing.
@@ -60,6 +62,7 @@ impl Watched {
     pub(crate) fn look(&mut self, roots: &Roots, poller: &Poller, token: u64) {
         (self.source, self.state) = match &self.rule {
             Rule::Latency { .. } | Rule::Signal => (Source::None, State::Message),
+            Rule::Request { .. } => (Source::None, State::Recording),
             Rule::Exit(pid) => process(*pid, poller, token),
             rule => match meter::file(rule, roots) {
                 Some(Ok(path)) => of_file(rule, path, poller, token),

@@ -28,6 +28,9 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// Files that are polled are read so many times in a window.
 const READS_PER_WINDOW: u32 = 10;
 
+/// Requests that wait for the thread.
+const REQUESTS_MAX: usize = 1024;
+
 /// Why no trigger is watched for.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -75,6 +78,17 @@ pub struct Status {
     pub lost_triggers: u64,
 }
 
+/// A request that the recording has.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RecordedRequest {
+    /// As `--request` of the recorder gives it.
+    pub name: String,
+    /// From its beginning to its end.
+    pub took: Duration,
+    /// The rest that is known about it: its thread, its key.
+    pub detail: String,
+}
+
 /// Rules that are watched, until this is dropped.
 #[derive(Debug)]
 pub struct Triggers {
@@ -87,12 +101,17 @@ pub struct Triggers {
 #[derive(Debug, Default)]
 struct Shared {
     status: Mutex<Status>,
+    requests: Mutex<Vec<RecordedRequest>>,
     is_over: AtomicBool,
 }
 
 impl Shared {
     fn status(&self) -> MutexGuard<'_, Status> {
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn requests(&self) -> MutexGuard<'_, Vec<RecordedRequest>> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -108,8 +127,8 @@ pub fn start(
     settings.validate()?;
     let (outlet, receiver) = channel();
     let (shared, waker) = (Arc::<Shared>::default(), Waker::new()?);
-    let mut watcher = Watcher::new(settings, roots, outlet.clone(), shared.clone())?;
-    watcher.poller.add(&waker, WAKER)?;
+    let parts = (outlet.clone(), shared.clone(), waker.clone());
+    let mut watcher = Watcher::new(settings, roots, parts)?;
     watcher.look();
     watcher.publish();
     let thread = std::thread::Builder::new().name("whit-trigger".into());
@@ -126,6 +145,16 @@ impl Triggers {
     /// The state of all rules.
     pub fn status(&self) -> Status {
         Status { lost_triggers: self.outlet.lost(), ..self.shared.status().clone() }
+    }
+
+    /// Hands a request on that has ended.
+    pub fn report(&self, request: RecordedRequest) {
+        let mut requests = self.shared.requests();
+        if requests.len() >= REQUESTS_MAX {
+            return self.outlet.lose();
+        }
+        requests.push(request);
+        let _ = self.waker.wake();
     }
 
     /// Sends a trigger of the program itself.
@@ -152,6 +181,7 @@ struct Watcher {
     signals: Option<SignalWatch>,
     outlet: Outlet,
     shared: Arc<Shared>,
+    waker: Waker,
     messages: u64,
     unknown_messages: u64,
     next_look: Instant,
@@ -162,10 +192,10 @@ impl Watcher {
     fn new(
         settings: &Settings,
         roots: Roots,
-        outlet: Outlet,
-        shared: Arc<Shared>,
+        (outlet, shared, waker): (Outlet, Arc<Shared>, Waker),
     ) -> Result<Watcher, StartError> {
         let poller = Poller::new()?;
+        poller.add(&waker, WAKER)?;
         let socket = settings.socket.as_ref().map(|path| {
             Socket::bind(path, settings.socket_mode)
                 .map_err(|source| StartError::Socket { path: path.clone(), source })
@@ -184,6 +214,7 @@ impl Watcher {
             signals,
             outlet,
             shared,
+            waker,
             messages: 0,
             unknown_messages: 0,
             next_look: Instant::now() + LOOK_INTERVAL,
@@ -250,7 +281,7 @@ impl Watcher {
 
     fn take(&mut self, ready: Ready) {
         match ready.token {
-            WAKER => {}
+            WAKER => self.take_requests(),
             SOCKET => self.take_messages(),
             SIGNALS => self.take_signals(),
             token => self.take_event(token as usize, ready.hung_up),
@@ -273,6 +304,20 @@ impl Watcher {
                 fire(watched, &self.outlet, Kind::Pressure, &measured);
             }
             _ => {}
+        }
+    }
+
+    fn take_requests(&mut self) {
+        let _ = self.waker.clear();
+        for request in std::mem::take(&mut *self.shared.requests()) {
+            for watched in &mut self.rules {
+                let is_event = matches!(&watched.rule, Rule::Request { name, longest }
+                    if *name == request.name && request.took > *longest);
+                if is_event {
+                    let measured = format!("took {:?}{}", request.took, request.detail);
+                    fire(watched, &self.outlet, Kind::SlowRequest, &measured);
+                }
+            }
         }
     }
 

@@ -102,7 +102,7 @@ fn parse<T: serde::de::DeserializeOwned>(path: &Path, text: &str) -> Result<T, C
 }
 
 /// The value that an option's text stands for. Keys of other crates' tables have no list of types: their texts are
-/// read as TOML where they are TOML.
+/// read as TOML where they are TOML. So is a list, whose texts may then have commas.
 fn value_of(key: &str, text: &str) -> Value {
     let kind = Settings::keys().iter().find(|known| known.name == key).map(|key| key.kind);
     let read = || format!("value = {text}").parse::<Table>().ok()?.remove("value");
@@ -110,8 +110,11 @@ fn value_of(key: &str, text: &str) -> Value {
     match kind {
         Some(Kind::Text) => string(),
         Some(Kind::List) => {
-            let parts = text.split(',').filter(|part| !part.is_empty());
-            Value::Array(parts.map(|part| Value::String(part.to_owned())).collect())
+            let split = || {
+                let parts = text.split(',').filter(|part| !part.is_empty());
+                Value::Array(parts.map(|part| Value::String(part.to_owned())).collect())
+            };
+            read().filter(Value::is_array).unwrap_or_else(split)
         }
         Some(Kind::Number | Kind::Flag) | None => read().unwrap_or_else(string),
     }
@@ -193,6 +196,7 @@ mod tests {
         assert_eq!(settings.keep_bytes.0.0, 1 << 30);
         assert_eq!(settings.keep_age, Settings::default().keep_age);
         assert_eq!(of("", &[("cgroup", "x,y")]).unwrap().cgroup, ["x", "y"]);
+        assert_eq!(of("", &[("cgroup", r#"["x,y", "z"]"#)]).unwrap().cgroup, ["x,y", "z"]);
     }
 
     #[test]

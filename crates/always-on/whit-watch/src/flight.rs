@@ -4,6 +4,7 @@
 
 mod dump;
 mod recorder;
+mod requests;
 #[cfg(test)]
 mod tests;
 
@@ -14,6 +15,7 @@ use crate::retention::Limits;
 use crate::settings::Settings;
 use crate::triggers::{Event, Keeper};
 use recorder::{Recorder, Shared};
+use requests::RequestWatch;
 use serde::Serialize;
 use std::io;
 use std::path::PathBuf;
@@ -88,6 +90,8 @@ struct DumpStatus {
     without_newest: u64,
     /// Events that came when no recorder ran.
     without_recorder: u64,
+    /// Requests that a trigger waits for, of unknown duration: records were lost meanwhile.
+    uncertain_requests: u64,
     /// Events whose dump could not be written.
     failed: u64,
     last_error: Option<String>,
@@ -122,7 +126,7 @@ pub(crate) struct Flight {
 
 #[derive(Debug)]
 struct Work {
-    triggers: Triggers,
+    triggers: Arc<Triggers>,
     thread: JoinHandle<()>,
 }
 
@@ -148,6 +152,8 @@ impl Flight {
             receiver.into_iter().for_each(|trigger| recorder.take(&trigger));
         };
         let thread = thread.spawn(work).map_err(FlightError::Thread)?;
+        let triggers = Arc::new(triggers);
+        self.shared.set_triggers(&triggers);
         *self.work() = Some(Work { triggers, thread });
         Ok(())
     }
@@ -173,6 +179,8 @@ impl Flight {
 impl Keeper for Flight {
     fn follow(&self, stream: &LiveStream) {
         self.shared.follow(stream);
+        let watch = RequestWatch::of(&self.plan.trigger, &self.shared);
+        stream.with_window(|window, _| window.observe(watch));
     }
 
     /// The service has signals of its own.

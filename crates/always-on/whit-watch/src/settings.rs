@@ -5,6 +5,7 @@ use crate::server::{Address, default_socket};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
+use whit_trigger::Rule;
 use whit_types::ByteSize;
 
 /// Shortest window, and longest one.
@@ -19,6 +20,8 @@ const SIZE_MIN_BYTES: u64 = 1 << 20;
 const WINDOW_PART: u64 = 32;
 const QUEUE_PART: u64 = 16;
 const FLIGHT_PART: u64 = 8;
+/// Records of the end of a request have come within two rounds of the recorder, of a second each.
+const NOTICED_WITHIN: Duration = Duration::from_secs(2);
 /// Forms of files.
 const FORMATS: [&str; 3] = ["recording", "parquet", "none"];
 
@@ -142,10 +145,48 @@ impl Settings {
         if let Err(error) = self.trigger.validate() {
             return wrong("trigger", error.to_string());
         }
+        self.validate_requests()?;
         match self.metrics_address() {
             Some(Err(reason)) => wrong("metrics", reason),
             _ => Ok(()),
         }
+    }
+
+    /// A trigger waits for requests that the recorder follows, and a dump has all of one that is longer.
+    fn validate_requests(&self) -> Result<(), WrongValue> {
+        for rule in &self.trigger.on {
+            let Rule::Request { name, longest } = rule else { continue };
+            if !self.recorded_requests().any(|it| it == name) {
+                return wrong(
+                    "trigger",
+                    format!(
+                        "'{rule}' needs a recorder with `--request={name}=BINARY:FUNCTION` in record-options"
+                    ),
+                );
+            }
+            let least = *longest + NOTICED_WITHIN;
+            if self.keeps_seconds() && self.flight.0 < least {
+                return wrong(
+                    "flight",
+                    format!(
+                        "'{rule}' needs {} s at least, not {}",
+                        least.as_secs_f64(),
+                        self.flight
+                    ),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Names of the requests that the recorder is given.
+    fn recorded_requests(&self) -> impl Iterator<Item = &str> {
+        let before = std::iter::once("").chain(self.record_options.iter().map(String::as_str));
+        before.zip(&self.record_options).filter_map(|(before, option)| {
+            let own = option.strip_prefix("--request=");
+            let spec = own.or((before == "--request").then_some(option.as_str()))?;
+            spec.split_once('=').map(|(name, _)| name)
+        })
     }
 
     /// Sizes that nobody gave become so small that they fit into so much memory, which the recorder and the kernel's
@@ -223,6 +264,30 @@ impl Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn triggers_of_requests_need_a_recorder_that_follows_them() {
+        let with = |options: &[&str], flight, rule: &str| {
+            let on = vec![rule.parse().unwrap()];
+            let settings = Settings {
+                record_options: options.iter().map(|it| (*it).to_owned()).collect(),
+                flight: Length::seconds(flight),
+                trigger: whit_trigger::Settings { on, ..whit_trigger::Settings::default() },
+                ..Settings::default()
+            };
+            settings.validate().map_err(|error| error.to_string())
+        };
+        let rule = "request:query:250ms";
+        for options in [&["--request=query=postgres:a..b"][..], &["-v", "--request", "query=x:y"]] {
+            assert_eq!(with(options, 5, rule), Ok(()));
+        }
+        for options in [&[][..], &["--request=other=x:y"], &["query=x:y"]] {
+            let error = with(options, 5, rule).unwrap_err();
+            assert!(error.contains("--request=query="), "{error}");
+        }
+        let error = with(&["--request=query=x:y"], 2, rule).unwrap_err();
+        assert!(error.contains("needs 2.25 s at least, not 2s"), "{error}");
+    }
 
     #[test]
     fn the_budget_is_passed_to_the_recorder() {

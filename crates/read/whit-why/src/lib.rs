@@ -57,8 +57,8 @@ pub use path::{Activity, HandOver, HandOverId, Path, Piece, Unknown, critical_pa
 pub use place::{Place, Places, ThreadName};
 pub use requests::{
     AllRequests, Call, ChosenRequests, Counts, EachCall, Pairing, Part, Parts, QUANTILES, Quantile,
-    RecordedCall, RecordedCalls, Requests, RequestsOfName, Tail, TailPart, TimesOfRequests,
-    WhichRequests,
+    RecordedCall, RecordedCalls, Requests, RequestsOfName, SlowRequest, SlowRequests, Tail,
+    TailPart, TimesOfRequests, WhichRequests,
 };
 pub use stacks::{Stack, StackFrame, Stacks};
 pub use times::Times;

@@ -186,3 +186,28 @@ fn a_throttled_program_is_an_event() {
         Ok(())
     });
 }
+
+#[test]
+fn requests_of_a_name_that_take_longer_are_events_of_each_rule() {
+    let (triggers, receiver) =
+        started(&["request:query:10ms", "request:query:1s", "request:page:1ms"], Roots::default());
+    assert!(triggers.status().rules.iter().all(|rule| rule.state == State::Recording));
+    for (name, ms) in [("query", 10), ("query", 11), ("other", 99_999), ("query", 2000)] {
+        let detail = ", key 7".to_owned();
+        let took = Duration::from_millis(ms);
+        triggers.report(RecordedRequest { name: name.to_owned(), took, detail });
+    }
+    let events: Vec<_> = (0..3).map(|_| receiver.recv_timeout(PATIENCE).unwrap()).collect();
+    let texts: Vec<_> = events.iter().map(ToString::to_string).collect();
+    let wanted = [
+        "slow-request: request:query:10ms, took 11ms, key 7",
+        "slow-request: request:query:10ms, took 2s, key 7",
+        "slow-request: request:query:1s, took 2s, key 7",
+    ];
+    assert_eq!(texts, wanted);
+    wait_until("the events are counted", || {
+        let counts: Vec<_> = triggers.status().rules.iter().map(|rule| rule.events).collect();
+        counts == [2, 1, 0]
+    });
+    assert!(receiver.try_recv().is_err());
+}

@@ -6,11 +6,11 @@ use crate::folder::{Folder, Line, seconds};
 use crate::log::Log;
 use crate::recorder::LiveStream;
 use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use whit_perfdata::dump_cause::DumpCause;
 use whit_perfdata::feature::Features;
-use whit_trigger::{Limiter, Trigger};
+use whit_trigger::{Limiter, RecordedRequest, Trigger, Triggers};
 use whit_types::ByteSize;
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -20,6 +20,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 pub(super) struct Shared {
     stream: Mutex<Option<LiveStream>>,
     status: Mutex<DumpStatus>,
+    triggers: Mutex<Weak<Triggers>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -29,6 +30,24 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Shared {
     pub(super) fn follow(&self, stream: &LiveStream) {
         *lock(&self.stream) = Some(stream.clone());
+    }
+
+    pub(super) fn set_triggers(&self, triggers: &Arc<Triggers>) {
+        *lock(&self.triggers) = Arc::downgrade(triggers);
+    }
+
+    /// Hands a request on, where somebody waits for events.
+    pub(super) fn report(&self, request: RecordedRequest) {
+        let triggers = lock(&self.triggers).upgrade();
+        if let Some(triggers) = triggers {
+            triggers.report(request);
+        }
+    }
+
+    pub(super) fn count_uncertain_requests(&self, more: u64) {
+        if more > 0 {
+            lock(&self.status).uncertain_requests += more;
+        }
     }
 
     pub(super) fn status(&self) -> DumpStatus {
@@ -42,7 +61,7 @@ pub(super) struct Recorder {
     folder: Folder,
     limiter: Limiter,
     begun: Instant,
-    shared: std::sync::Arc<Shared>,
+    shared: Arc<Shared>,
     log: Log,
 }
 
@@ -61,12 +80,7 @@ struct HeaderFacts {
 }
 
 impl Recorder {
-    pub(super) fn new(
-        plan: Plan,
-        folder: Folder,
-        shared: std::sync::Arc<Shared>,
-        log: Log,
-    ) -> Recorder {
+    pub(super) fn new(plan: Plan, folder: Folder, shared: Arc<Shared>, log: Log) -> Recorder {
         let mut limiter = Limiter::new(&plan.trigger);
         // A service that is started again and again has the same bounds.
         for entry in folder.kept().entries() {

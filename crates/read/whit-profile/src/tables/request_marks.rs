@@ -5,7 +5,7 @@ use crate::trace_number::Number;
 use std::fmt;
 use std::sync::Arc;
 use whit_perfdata::attr::pmu_type;
-use whit_perfdata::feature::Feature;
+use whit_perfdata::feature::{EventDesc, Feature, Features};
 use whit_perfdata::request::{Edge, KEY, STACK_POINTER, request_of};
 use whit_perfdata::tracing_data::{FieldLocation, TracingData};
 use whit_types::{OutsideText, TimestampNs};
@@ -33,7 +33,7 @@ impl fmt::Display for RequestKey {
 pub struct RequestMark {
     /// By the clock of the recording.
     pub time: TimestampNs,
-    /// Number of the thread.
+    /// Number of the thread: that of the tables, or the kernel's in a recording that is still being made.
     pub thread: u32,
     /// Number of the requests: that of their name in [`TableSource::request_names`].
     pub kind: u32,
@@ -77,26 +77,20 @@ struct MarkEvent {
     key: Option<KeyField>,
 }
 
-impl TableSource {
-    /// Names of the recorded requests, in the order of their numbers.
-    pub fn request_names(&self) -> Vec<Arc<str>> {
-        let mut names: Vec<Arc<str>> = Vec::new();
-        for event in &self.recording.events {
-            if let Some((name, _)) = request_of(&event.name)
-                && !names.iter().any(|known| **known == *name)
-            {
-                names.push(name.into());
-            }
-        }
-        names
-    }
-
+/// The events of requests of a recording: their names, and how their samples are read.
+pub struct RequestEvents {
+    names: Vec<Arc<str>>,
     /// By event; `None` for those of no request.
-    fn mark_events(&self) -> Vec<Option<MarkEvent>> {
-        let names = self.request_names();
-        let section = self.recording.features.get(Feature::TRACING_DATA).unwrap_or_default();
+    marks: Vec<Option<MarkEvent>>,
+}
+
+impl RequestEvents {
+    /// From the head of a recording.
+    pub fn of(events: &[EventDesc], features: &Features) -> RequestEvents {
+        let names = names(events);
+        let section = features.get(Feature::TRACING_DATA).unwrap_or_default();
         let formats = TracingData::parse(section).unwrap_or_default();
-        let mark_event = |event: &whit_perfdata::feature::EventDesc| {
+        let mark = |event: &EventDesc| {
             let (name, edge) = request_of(&event.name)?;
             let is_tracepoint = event.attr.pmu_type == pmu_type::TRACEPOINT;
             let format = formats.event(event.attr.config).filter(|_| is_tracepoint)?;
@@ -112,7 +106,59 @@ impl TableSource {
                 key,
             })
         };
-        self.recording.events.iter().map(mark_event).collect()
+        let marks = events.iter().map(mark).collect();
+        RequestEvents { names, marks }
+    }
+
+    /// Names of the requests, in the order of their numbers.
+    pub fn names(&self) -> &[Arc<str>] {
+        &self.names
+    }
+
+    /// Whether the samples of an event are hits of a probe of requests.
+    pub fn is_mark(&self, event: usize) -> bool {
+        self.mark_event(event).is_some()
+    }
+
+    fn mark_event(&self, event: usize) -> Option<&MarkEvent> {
+        self.marks.get(event).and_then(Option::as_ref)
+    }
+
+    /// A sample of an event with its raw data; `None` for events of no request.
+    pub fn mark(
+        &self,
+        event: usize,
+        (time, thread): (TimestampNs, u32),
+        raw: &[u8],
+    ) -> Option<RequestMark> {
+        let event = self.mark_event(event)?;
+        Some(RequestMark {
+            time,
+            thread,
+            kind: event.kind,
+            edge: event.edge,
+            stack_pointer: event.stack_pointer.and_then(|number| number.read(raw)),
+            key: event.key.as_ref().and_then(|key| key.read(raw)),
+        })
+    }
+}
+
+fn names(events: &[EventDesc]) -> Vec<Arc<str>> {
+    let mut names: Vec<Arc<str>> = Vec::new();
+    for event in events {
+        if let Some((name, _)) = request_of(&event.name)
+            && !names.iter().any(|known| **known == *name)
+        {
+            names.push(name.into());
+        }
+    }
+    names
+}
+
+impl TableSource {
+    /// Names of the recorded requests, in the order of their numbers.
+    pub fn request_names(&self) -> Vec<Arc<str>> {
+        names(&self.recording.events)
     }
 
     /// Hands the hits of probes of requests to `take`, in order of time.
@@ -120,21 +166,16 @@ impl TableSource {
     /// # Errors
     /// The recording changed.
     pub fn request_marks(&self, take: &mut dyn FnMut(RequestMark)) -> Result<(), StreamEnd> {
-        let events = self.mark_events();
-        if !events.iter().any(Option::is_some) {
+        let events = RequestEvents::of(&self.recording.events, &self.recording.features);
+        let is_mark: Vec<_> = (0..events.marks.len()).map(|event| events.is_mark(event)).collect();
+        if !is_mark.contains(&true) {
             return Ok(());
         }
-        let is_mark: Vec<_> = events.iter().map(Option::is_some).collect();
         self.hits(&is_mark, false, &mut |hit| {
-            let Some(event) = events.get(hit.event).and_then(Option::as_ref) else { return };
-            take(RequestMark {
-                time: hit.time,
-                thread: hit.thread,
-                kind: event.kind,
-                edge: event.edge,
-                stack_pointer: event.stack_pointer.and_then(|number| number.read(hit.raw)),
-                key: event.key.as_ref().and_then(|key| key.read(hit.raw)),
-            });
+            events
+                .mark(hit.event, (hit.time, hit.thread), hit.raw)
+                .into_iter()
+                .for_each(&mut *take);
         })
     }
 }

@@ -7,6 +7,7 @@
 //! A lost beginning or end makes a call open, and never long.
 
 mod calls;
+mod live;
 mod load;
 mod pair;
 mod parts;
@@ -16,6 +17,7 @@ mod tail;
 
 pub(crate) use calls::{CallsOfThreads, chosen};
 pub use calls::{ChosenRequests, WhichRequests};
+pub use live::{SlowRequest, SlowRequests};
 pub use load::{AllRequests, Requests, RequestsOfName};
 pub use pair::{Call, Counts, Pairing};
 pub use parts::{Part, Parts};

@@ -124,6 +124,17 @@ impl Pairing {
         }
     }
 
+    /// Forgets the calls of a thread that has ended: another one may get its number.
+    pub fn end_thread(&mut self, thread: u32) {
+        let open = self.open.remove(&thread);
+        self.counts.left += open.map_or(0, |open| open.len() as u64);
+    }
+
+    /// Forgets all calls that have not ended; gives their number.
+    pub fn forget(&mut self) -> u64 {
+        std::mem::take(&mut self.open).values().map(|open| open.len() as u64).sum()
+    }
+
     /// Ends the pairing: calls that have not ended are open, or were left before another one began in their place.
     pub fn finish(mut self) -> (Vec<Call>, Counts) {
         for open in self.open.values().flatten() {

@@ -1,16 +1,19 @@
 //! `whit watch --flight`: events write the last seconds into a file.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
+use std::time::Duration;
 
+use serde_json::Value;
 use whit_testing::cgroups::Limited;
 use whit_testing::probe;
 use whit_testing::run::{needs_of_line, stderr, stdout};
 use whit_testing::wait::{Busy, Load, is_soon, signal, wait_until};
 
-use crate::support::tools::{perf, sibling, whit, whole_files};
+use crate::support::tools::{command, number, perf, sibling, whit, whole_files, workload};
 use crate::support::{Skip, check};
 
 /// A service that keeps the last seconds.
@@ -21,14 +24,19 @@ struct Flight {
 
 impl Flight {
     fn start(rules: &str) -> Result<Flight, Skip> {
+        Flight::start_with(rules, &["--flight=3s"])
+    }
+
+    fn start_with(rules: &str, options: &[&str]) -> Result<Flight, Skip> {
         needs_of_line(["record", "-a"])?;
         sibling("whit-watch");
         let place = tempfile::tempdir().unwrap();
         let log = fs::File::create(place.path().join("log")).unwrap();
         let mut watch = whit();
-        watch.args(["watch", "--format=none", "--flight=3s", "--idle", "--event=cpu-clock"]);
+        watch.args(["watch", "--format=none", "--idle", "--event=cpu-clock"]);
         watch.arg("--folder").arg(place.path()).arg("--socket").arg(place.path().join("status"));
         watch.args(["--set", "trigger.min-interval-s=0", "--set", &format!("trigger.on={rules}")]);
+        watch.args(options);
         let socket = place.path().join("socket");
         watch.arg("--set").arg(format!("trigger.socket={}", socket.display()));
         let child = watch.env("HOME", place.path()).stderr(log).spawn().unwrap();
@@ -182,6 +190,60 @@ fn stalls_are_dumped() {
         assert!(report(&flight.dump(1), &[]).contains("Triggered by pressure"));
         Ok(())
     });
+}
+
+/// The server knows the keys of its slow calls.
+#[test]
+fn slow_requests_are_dumped_and_named() {
+    check("flight::slow_requests_are_dumped_and_named", || {
+        probe::uprobes()?;
+        const SLOW: [u64; 3] = [23, 49, 99];
+        const LIMIT_NS: u64 = 10_000_000;
+        let program = workload("requests")?;
+        let spec = format!("--request=call={}:handle,key=%di", program.display());
+        let recorder = format!("--record-options=[{spec:?}]");
+        let flight = Flight::start_with("request:call:10ms", &["--flight=10s", &recorder])?;
+        let served = command(&program).args(["--requests", "100"]).output().unwrap();
+        assert!(served.status.success(), "{}", stderr(&served));
+        let mut named = BTreeSet::new();
+        let mut read = 0;
+        wait_until("all slow requests are dumped", || {
+            for dump in flight.dumps().into_iter().skip(read) {
+                read += 1;
+                named.insert(key_of_named_request(&dump, LIMIT_NS));
+            }
+            SLOW.iter().all(|key| named.contains(key))
+        });
+        let has_line = |line: &&str| line.contains("after slow-request: request:call:10ms, took ");
+        wait_until("the log has each dump", || {
+            flight.log().lines().filter(has_line).count() == flight.dumps().len()
+        });
+        Ok(())
+    });
+}
+
+/// The key of the request that a dump names. The dump has this request, which is above the limit.
+fn key_of_named_request(dump: &Path, limit_ns: u64) -> u64 {
+    let mut requests = whit();
+    requests.args(["requests", "--json", "--slowest=1000", "-i"]).arg(dump);
+    let requests: Value = serde_json::from_str(&stdout(&requests.output().unwrap())).unwrap();
+    let warnings = requests["warnings"].as_array().expect("warnings").iter();
+    let is_of_dump = |text: &&str| text.contains("Triggered by slow-request");
+    let line = warnings.filter_map(Value::as_str).find(is_of_dump);
+    let line = line.unwrap_or_else(|| panic!("{requests}"));
+    // A busy recorder may add that it was late.
+    let line = line.split_once(" (the newest").map_or(line, |(line, _)| line);
+    let of_name = &requests["requests"][0];
+    assert_eq!(of_name["name"], "call", "{requests}");
+    let calls = of_name["slowest"].as_array().expect("calls").iter();
+    let is_named = |call: &&Value| {
+        let took = Duration::from_nanos(number(call, "duration_ns"));
+        line.contains(&format!("took {took:?} in thread {} of", call["tid"]))
+            && line.ends_with(&format!(", key {}", call["key"]))
+    };
+    let call = calls.into_iter().find(is_named).unwrap_or_else(|| panic!("{line}: {of_name}"));
+    assert!(number(call, "duration_ns") > limit_ns, "{call}");
+    number(call, "key")
 }
 
 #[test]
