@@ -347,6 +347,13 @@ static void sockets(void)
 	watch(in);
 	WAIT(put, wait_for_event() == 1 ? take() : -1);
 	note("tcp 127.0.0.1:%d to 127.0.0.1:%d", port_of(listener), port_of(out));
+	/* The other way: the end that has connected waits. */
+	int own = out;
+	out = in, in = own;
+	watch(in);
+	WAIT(put, wait_for_event() == 1 ? take() : -1);
+	note("tcp 127.0.0.1:%d to 127.0.0.1:%d", port_of(in), port_of(listener));
+	own = out, out = in, in = own;
 
 	datagrams();
 

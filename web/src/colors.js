@@ -122,7 +122,7 @@ export function binaryColour(rank, theme) {
 
 /** Kinds of waits by their classes (crates/read/whit-page/src/wall.rs has the same). */
 const CLASS_KINDS = /** @type {Record<string, string>} */ ({
-  lock: 'lock', disk: 'io', network: 'io', pipe: 'io', 'page-fault': 'page-fault', sleep: 'sleep', poll: 'poll', queue: 'queue', child: 'queue', join: 'queue',
+  lock: 'lock', disk: 'io', network: 'io', pipe: 'io', 'page-fault': 'page-fault', sleep: 'sleep', poll: 'poll', 'idle-loop': 'poll', peer: 'poll', queue: 'queue', child: 'queue', join: 'queue',
 });
 
 /** The kind of a class of waits.

@@ -12,7 +12,7 @@ import { waitPart } from './waittree.js';
 export const WAIT_GROUPS = /** @type {const} */ (['held work up', 'of unknown kind', 'idle loops', 'threads of the kernel', 'the recorder']);
 const [HELD, UNKNOWN, IDLE, KERNEL, RECORDER] = WAIT_GROUPS.keys();
 /** Classes in which a thread waits for work or for a time (`idle` of `--not-class`). */
-const IDLE_CLASSES = new Set(['sleep', 'poll', 'queue', 'child', 'join']);
+const IDLE_CLASSES = new Set(['sleep', 'poll', 'idle-loop', 'peer', 'queue', 'child', 'join']);
 const UNKNOWN_CLASSES = new Set(['other', 'unknown', '']);
 /** Functions of a call site that tell it from others, and those that its text has. */
 const [SITE_FUNCTIONS, TEXT_FUNCTIONS] = [3, 12];

@@ -95,7 +95,7 @@ test('a wait throughout is idle, one for a lock is a hang', () => {
   assert.equal(WAIT_GROUPS[waitGroup(ROLES.work, 'pipe', true)], 'idle loops');
   assert.equal(WAIT_GROUPS[waitGroup(ROLES.work, 'pipe', false)], 'held work up');
   assert.equal(WAIT_GROUPS[waitGroup(ROLES.work, 'lock', true)], 'held work up');
-  for (const name of ['sleep', 'poll', 'queue', 'child', 'join']) {
+  for (const name of ['sleep', 'poll', 'idle-loop', 'peer', 'queue', 'child', 'join']) {
     assert.equal(WAIT_GROUPS[waitGroup(ROLES.work, name, false)], 'idle loops', name);
   }
 });

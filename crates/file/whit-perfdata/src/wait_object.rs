@@ -78,6 +78,51 @@ pub enum UnknownObject {
     TooMany,
 }
 
+/// Which end of a connection a socket is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum SocketRole {
+    /// Neither is known, or there is none.
+    Unknown,
+    /// It takes connections.
+    Listens,
+    /// The peer has opened the connection.
+    Accepted,
+    /// This end has opened it.
+    Connected,
+}
+
+impl SocketRole {
+    /// From the flags of a description (`bpf/wait_object.h` in `whit-bpf`).
+    fn of(flags: u8) -> SocketRole {
+        match flags {
+            1 => SocketRole::Listens,
+            2 => SocketRole::Connected,
+            4 => SocketRole::Accepted,
+            _ => SocketRole::Unknown,
+        }
+    }
+
+    fn brings(self) -> Brings {
+        match self {
+            SocketRole::Listens | SocketRole::Accepted => Brings::Work,
+            SocketRole::Connected => Brings::Answers,
+            SocketRole::Unknown => Brings::Unknown,
+        }
+    }
+}
+
+/// The kind of news that comes by a file.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum Brings {
+    /// That is not known.
+    #[default]
+    Unknown,
+    /// Clients: they connect, or say something on connections that they have opened.
+    Work,
+    /// A peer, to which the program has opened the connection.
+    Answers,
+}
+
 /// The ends of a connection.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct InetSocket {
@@ -87,8 +132,8 @@ pub struct InetSocket {
     pub own: SocketAddr,
     /// Those of the peer; the port is 0 for none.
     pub peer: SocketAddr,
-    /// It takes connections.
-    pub listens: bool,
+    /// Which end it is.
+    pub role: SocketRole,
     /// Inode, which distinguishes sockets of the same addresses.
     pub inode: u64,
 }
@@ -104,6 +149,8 @@ pub struct UnixSocket {
     pub inode: u64,
     /// Inode of the peer; 0 where none is known.
     pub peer_inode: u64,
+    /// Which end it is.
+    pub role: SocketRole,
 }
 
 /// The file, time, process or the like that a thread waits for.
@@ -180,6 +227,15 @@ impl WaitObject {
         (!has_futex && !description.is_empty()).then_some(description)
     }
 
+    /// The kind of news that comes by it.
+    pub fn brings(&self) -> Brings {
+        match self {
+            WaitObject::Inet(socket) => socket.role.brings(),
+            WaitObject::Unix(socket) => socket.role.brings(),
+            _ => Brings::Unknown,
+        }
+    }
+
     /// Its kind, as outputs name it.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -229,7 +285,7 @@ impl WaitObject {
                     protocol,
                     own: end(3, ports)?,
                     peer: end(5, ports >> 16)?,
-                    listens: flags & 1 != 0,
+                    role: SocketRole::of(flags),
                     inode: word(1)?,
                 })
             }
@@ -238,6 +294,7 @@ impl WaitObject {
                 peer_process: number,
                 inode: word(1)?,
                 peer_inode: word(2)?,
+                role: SocketRole::of(flags),
             }),
             SOCKET => WaitObject::Socket { family, protocol, inode: word(1)? },
             FILES => WaitObject::Files(number),
@@ -336,7 +393,7 @@ impl fmt::Display for InetSocket {
             IPPROTO_UDP => f.write_str("udp ")?,
             protocol => write!(f, "ip-{protocol} ")?,
         }
-        if self.listens {
+        if self.role == SocketRole::Listens {
             return write!(f, "{} (listens)", self.own);
         }
         match self.peer.port() {

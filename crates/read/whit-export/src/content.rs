@@ -104,7 +104,7 @@ impl<'a> Content<'a> {
 
     /// The class of a stretch of time that is one voluntary wait.
     pub(crate) fn wait_class(&self, span: &TimelineSpan) -> Option<WaitClass> {
-        (span.activity == Activity::Waiting).then(|| self.classes.get(span.node))
+        (span.activity == Activity::Waiting).then(|| self.classes.of_span(span))
     }
 
     /// The cgroup of samples, where the recording tells it.

@@ -52,6 +52,7 @@ fn run_and_wait(thread: ThreadId) -> [TimelineSpan; 2] {
             parts_ns: [0; 3],
             count: 1,
             trust: Trust::Whole,
+            brings: Default::default(),
         },
     )
 }

@@ -93,7 +93,7 @@ pub(crate) fn columns(
         .iter()
         .map(|span| match span.activity {
             Activity::Waiting => {
-                let class = node_classes.get(span.node);
+                let class = node_classes.of_span(span);
                 classes.number(class.name(), || class.name()) + 1
             }
             _ => 0,

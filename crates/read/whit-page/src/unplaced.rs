@@ -115,6 +115,7 @@ mod tests {
             parts_ns: [0; 3],
             count: 2,
             trust: Trust::Whole,
+            brings: Default::default(),
         }
     }
 

@@ -49,7 +49,7 @@ impl Leaf {
             Leaf::Class(WaitClass::Disk | WaitClass::Network | WaitClass::Pipe) => "io",
             Leaf::Class(WaitClass::PageFault) => "page-fault",
             Leaf::Class(WaitClass::Sleep) => "sleep",
-            Leaf::Class(WaitClass::Poll) => "poll",
+            Leaf::Class(WaitClass::Poll | WaitClass::IdleLoop | WaitClass::Peer) => "poll",
             Leaf::Class(WaitClass::Queue | WaitClass::Child | WaitClass::Join) => "queue",
             Leaf::Class(_) | Leaf::Lossy => "wait",
             Leaf::Preempted | Leaf::RunQueue => "run-queue",
@@ -82,7 +82,7 @@ impl WithWaits {
     pub(crate) fn node_of(&self, span: &TimelineSpan) -> Option<NodeId> {
         let leaf = match span.activity {
             Activity::Waiting | Activity::Preempted if span.trust != Trust::Whole => Leaf::Lossy,
-            Activity::Waiting => Leaf::Class(self.classes.get(span.node)),
+            Activity::Waiting => Leaf::Class(self.classes.of_span(span)),
             Activity::Preempted => Leaf::Preempted,
             _ => return None,
         };
@@ -194,7 +194,7 @@ impl Wall {
 
     fn add_row(&mut self, row: &SwitchRow) {
         let sums = WallSums::of(&row.sums);
-        let class = Leaf::Class(self.classes.get(row.node));
+        let class = Leaf::Class(self.classes.get(row));
         if sums.cpu_ns > 0 {
             let place = self.push(row, row.node, 0, sums.cpu_ns);
             self.running.insert((row.thread, row.comm, row.node), place);
@@ -308,7 +308,7 @@ impl Wall {
             }
             Activity::Waiting => {
                 let woken = span.woken.map_or(end, |(time, _)| time.0.clamp(span.start.0, end));
-                let class = row(Leaf::Class(self.classes.get(span.node)));
+                let class = row(Leaf::Class(self.classes.of_span(span)));
                 let run_queue = row(Leaf::RunQueue);
                 self.add_pieces(class, span, (span.start.0, woken), piece_ns);
                 self.add_pieces(run_queue, span, (woken, end), piece_ns);
@@ -368,6 +368,7 @@ mod tests {
             parts_ns: [0; 3],
             count: 1,
             trust: Trust::Whole,
+            brings: Default::default(),
         }
     }
 
@@ -426,6 +427,7 @@ mod tests {
             comm: CommId(0),
             node: NodeId(0),
             object: None,
+            brings: Default::default(),
             block: 0,
             sums,
         };

@@ -75,7 +75,7 @@ pub(crate) static WAIT: Table<WaitRow> = Table {
         ("utid", Integer, Thread, "`thread.utid`", |context, row| thread(context, row.task)),
         ("cpu", Integer, Plain, "CPU that the thread left; null for a new thread", |_, row| cpu(row.cpu)),
         ("kind", Text, Plain, "`sync` (the thread blocked), `preempt` (it was taken off) or `new` (it was made)", |_, row| Value::Name(kind_name(row.kind))),
-        ("class", Text, Stack, "Class of the wait by its call chain (`lock`, `disk`, `network`, `pipe`, `page-fault`, `sleep`, `poll`, `queue`, `child`, `join`, `other`, `unknown`); `preempted`, `throttled` (by the quota of its cgroup) and `new` by its kind",
+        ("class", Text, Stack, "Class of the wait by its call chain and object (`lock`, `disk`, `network`, `pipe`, `page-fault`, `sleep`, `poll`, `idle-loop`, `peer`, `queue`, `child`, `join`, `other`, `unknown`); `preempted`, `throttled` (by the quota of its cgroup) and `new` by its kind",
             |context, row| Value::Name(context.source.wait_class(row).name())),
         ("state", Text, Plain, "State of the thread in the kernel's letters, where recorded", |_, row| Value::or_null(row.state, letters)),
         ("callsite_id", Integer, Stack, "`callsite.id` at the switch", |context, row| context.some_id(row.callsite)),

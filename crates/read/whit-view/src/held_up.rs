@@ -37,7 +37,7 @@ impl<'p> HeldUp<'p> {
     /// that the recording cuts count as far as it has them: in a hang, all are of these. A wait for anything but a lock
     /// that fills the whole recording is an idle thread.
     pub(crate) fn waits(&self, row: &SwitchRow) -> Option<HeldUpWaits> {
-        let class = self.classes.get(row.node);
+        let class = self.classes.get(row);
         if !self.has(class, row.thread, row.node) {
             return None;
         }

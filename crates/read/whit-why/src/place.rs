@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
-use whit_perfdata::wait_object::WaitObject;
+use whit_perfdata::wait_object::{SocketRole, WaitObject};
 use whit_profile::model::DsoKind;
 use whit_profile::switches::{Futex, FutexSymbol, NamedObject, is_runtime, is_system_library};
 use whit_profile::tables::TableSource;
@@ -75,7 +75,7 @@ fn name_of(object: &NamedObject, are_several: bool) -> Arc<str> {
         _ => return object.to_string().into(),
     };
     let mut name = socket.to_string();
-    if are_several && !socket.listens {
+    if are_several && socket.role != SocketRole::Listens {
         for end in [socket.own, socket.peer] {
             if PORTS_OF_CLIENTS.contains(&end.port()) {
                 let any = SocketAddr::new(end.ip(), 0).to_string();

@@ -299,9 +299,21 @@ struct sock_common {
 struct sock {
 	struct sock_common __sk_common;
 	u16 sk_protocol;
+	/* Connections that may wait to be accepted. One that was accepted has that of the socket that listens. */
+	u32 sk_max_ack_backlog;
 	struct socket *sk_socket;
 	/* The process that made the other end. */
 	struct pid *sk_peer_pid;
+};
+
+/* A local port. */
+struct inet_bind_bucket {
+	/* -1 for one that connect() has chosen. */
+	u8 fastreuse;
+};
+
+struct inet_connection_sock {
+	struct inet_bind_bucket *icsk_bind_hash;
 };
 
 struct sockaddr_un {

@@ -21,10 +21,10 @@ enum {
 	OBJECT_PIPE = 3,
 	/* Its name. Bits 32-63: the file descriptor, since these files share an inode. */
 	OBJECT_ANONYMOUS = 4,
-	/* Bits 8-15: 1 for a socket that listens; 32-47: family; 48-63: protocol. Then the inode, the ports (own, and from
-	 * bit 16 on the peer's), the own address and that of the peer, two words each. */
+	/* Bits 8-15: enum socket_role; 32-47: family; 48-63: protocol. Then the inode, the ports (own, and from bit 16 on
+	 * the peer's), the own address and that of the peer, two words each. */
 	OBJECT_INET = 5,
-	/* Bits 32-63: the process of the peer. Then the inode, that of the peer, and the path. */
+	/* Bits 8-15: enum socket_role; 32-63: the process of the peer. Then the inode, that of the peer, and the path. */
 	OBJECT_UNIX = 6,
 	/* Bits 32-47: family; 48-63: protocol. Then the inode. */
 	OBJECT_SOCKET = 7,
@@ -40,6 +40,16 @@ enum {
 	OBJECT_IPC = 12,
 	/* No file of several was ready when the wait ended. */
 	OBJECT_NO_FILE_READY = 13,
+};
+
+/* Which end has opened a connection; 0 where that is not known. */
+enum socket_role {
+	/* It takes connections. */
+	SOCKET_LISTENS = 1,
+	/* This end. */
+	SOCKET_CONNECTED = 2,
+	/* The peer. */
+	SOCKET_ACCEPTED = 4,
 };
 
 /* Why an object is not known. */
@@ -126,6 +136,10 @@ static const volatile u8 call_objects[CALLS] = {
 #define AF_INET 2
 #define AF_INET6 10
 #define TCP_LISTEN 10
+#define IPPROTO_TCP 6
+#define IPPROTO_UDP 17
+/* `inet_bind_bucket::fastreuse` of a port that connect() has chosen (net/ipv4/inet_hashtables.c). */
+#define PORT_OF_CONNECT 0xff
 #define TIMER_ABSTIME 1
 /* `eventpoll::ovflist` while no files are passed on (fs/eventpoll.c). */
 #define EP_UNACTIVE_PTR (~0ull)
@@ -452,6 +466,29 @@ UNWIND_FN u32 path_words(struct channel_frames *to, u64 file)
 	return FILE_WORDS + (used + 7) / 8;
 }
 
+/* The end that has opened a connection. The port of a program that has bound it and then connects says nothing. */
+static ALWAYS_INLINE u32 inet_role(u64 sock)
+{
+	u32 protocol = kernel_field(struct sock, sock, sk_protocol);
+
+	/* One that has a peer was connected: nobody accepts datagrams. */
+	if (protocol == IPPROTO_UDP)
+		return kernel_field(struct sock, sock, __sk_common.skc_dport) ? SOCKET_CONNECTED : 0;
+	if (protocol != IPPROTO_TCP ||
+	    kernel_field(struct sock, sock, __sk_common.skc_state) == TCP_LISTEN)
+		return 0;
+	if (kernel_field(struct sock, sock, sk_max_ack_backlog))
+		return SOCKET_ACCEPTED;
+	if (!core_type_exists(struct inet_connection_sock) ||
+	    !core_type_exists(struct inet_bind_bucket))
+		return 0;
+	u64 port = kernel_address(struct inet_connection_sock, sock, icsk_bind_hash);
+
+	if (!port || kernel_field(struct inet_bind_bucket, port, fastreuse) != PORT_OF_CONNECT)
+		return 0;
+	return SOCKET_CONNECTED;
+}
+
 /* Describes a socket whose protocol is that of the internet. */
 static ALWAYS_INLINE u32 inet_words(struct channel_frames *to, u64 sock)
 {
@@ -461,6 +498,7 @@ static ALWAYS_INLINE u32 inet_words(struct channel_frames *to, u64 sock)
 
 	/* The peer's is in the order of the network. */
 	peer_port = (peer_port >> 8 & 0xff) | (peer_port & 0xff) << 8;
+	to->words[0] |= inet_role(sock) << 8;
 	to->words[2] = own_port | peer_port << 16;
 	if (family == AF_INET) {
 		to->words[3] = kernel_field(struct sock, sock, __sk_common.skc_rcv_saddr);
@@ -487,19 +525,26 @@ static ALWAYS_INLINE u32 unix_words(struct channel_frames *to, u64 sock)
 	u64 process = kernel_address(struct sock, sock, sk_peer_pid), inode = 0;
 	/* A socket that listens has its own process there. */
 	u32 number = peer && process ? number_of_pid(process) : 0;
+	u32 role = 0;
 
+	if (kernel_field(struct sock, sock, __sk_common.skc_state) == TCP_LISTEN)
+		role = SOCKET_LISTENS;
 	if (peer) {
+		u64 of_peer = kernel_address(struct unix_sock, peer, addr);
+
+		/* The one that is accepted has the address of the socket that listens. */
+		if (!address != !of_peer)
+			role = address ? SOCKET_ACCEPTED : SOCKET_CONNECTED;
 		u64 socket = kernel_address(struct sock, peer, sk_socket);
 		u64 file = socket ? kernel_address(struct socket, socket, file) : 0;
 
 		if (!address)
-			address = kernel_address(struct unix_sock, peer, addr);
-		if (file) {
-			u64 of_peer = kernel_address(struct file, file, f_inode);
-			inode = kernel_field(struct inode, of_peer, i_ino);
-		}
+			address = of_peer;
+		if (file)
+			inode = kernel_field(struct inode,
+					     kernel_address(struct file, file, f_inode), i_ino);
 	}
-	to->words[0] |= (u64)number << 32;
+	to->words[0] |= role << 8 | (u64)number << 32;
 	to->words[2] = inode;
 	if (!address)
 		return 3;

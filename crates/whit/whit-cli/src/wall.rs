@@ -29,8 +29,8 @@ pub(crate) struct WaitLengthArgs {
 pub(crate) struct WaitArgs {
     #[command(flatten)]
     lengths: WaitLengthArgs,
-    /// Use only waits of these classes: lock, disk, network, pipe, page-fault, sleep, poll, queue, child, join, other,
-    /// unknown, preempted, new; or groups of them: io, idle, cpu
+    /// Use only waits of these classes: lock, disk, network, pipe, page-fault, sleep, poll, idle-loop, peer, queue, child,
+    /// join, other, unknown, preempted, new; or groups of them: io, idle, cpu
     #[arg(long, value_name = "CLASS,..", value_delimiter = ',', help_heading = heading::FILTER)]
     only_class: Vec<String>,
     /// Leave out waits of these classes

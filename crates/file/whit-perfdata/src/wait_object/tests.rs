@@ -55,6 +55,23 @@ fn objects_are_named_as_proc_names_them() {
 }
 
 #[test]
+fn sockets_say_which_end_they_are() {
+    let tcp = 2 | u32::from(IPPROTO_TCP) << 16;
+    let inet = |flags: u64| {
+        let head = u64::from(INET) | flags << 8 | u64::from(tcp) << 32;
+        WaitObject::parse(&bytes(&[head, 9, 80 | 90 << 16, 1, 0, 1, 0], b"")).brings()
+    };
+    let unix = |flags: u64| {
+        let head = u64::from(UNIX) | flags << 8;
+        WaitObject::parse(&bytes(&[head, 9, 10], b"/run/a\0")).brings()
+    };
+    let wanted = [Brings::Unknown, Brings::Work, Brings::Answers, Brings::Unknown, Brings::Work];
+    assert_eq!([0, 1, 2, 3, 4].map(inet), wanted);
+    assert_eq!([0, 1, 2, 3, 4].map(unix), wanted);
+    assert_eq!(WaitObject::parse(&bytes(&[u64::from(PIPE), 9], b"")).brings(), Brings::Unknown);
+}
+
+#[test]
 fn what_cannot_be_decoded_is_unknown() {
     let unknown = WaitObject::Unknown(UnknownObject::Undecodable);
     for words in [&[][..], &[99], &[0], &[u64::from(FILE), 1], &[u64::from(UNKNOWN) | 200 << 8]] {

@@ -154,6 +154,7 @@ mod tests {
             parts_ns: [0; 3],
             count: 1,
             trust: Trust::Whole,
+            brings: Default::default(),
         }
     }
 

@@ -93,6 +93,7 @@ mod tests {
             parts_ns: [0; 3],
             count: 1,
             trust: Trust::Whole,
+            brings: Default::default(),
         };
         let lengths = [5, PART_SPANS - 5, 7, 3 * PART_SPANS, 1, 2];
         let all = (0u32..).zip(lengths);

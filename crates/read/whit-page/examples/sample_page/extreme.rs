@@ -46,7 +46,15 @@ pub(crate) fn threads() -> (Profile, Switches) {
             sync_wait_ns: turns * SLOT_MS * MS / 2,
             ..SwitchSums::default()
         };
-        rows.push(SwitchRow { thread: *thread, comm, node: waiting, object: None, block: 0, sums });
+        rows.push(SwitchRow {
+            thread: *thread,
+            comm,
+            node: waiting,
+            object: None,
+            brings: Default::default(),
+            block: 0,
+            sums,
+        });
         for turn in 0..SPANS_EACH {
             let (activity, node) = match turn % 2 {
                 0 => (Activity::Running, NodeId::NONE),
@@ -63,6 +71,7 @@ pub(crate) fn threads() -> (Profile, Switches) {
                 parts_ns: [0; 3],
                 count: 1,
                 trust: Trust::Whole,
+                brings: Default::default(),
             });
         }
     }

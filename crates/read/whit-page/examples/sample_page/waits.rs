@@ -40,7 +40,15 @@ pub(crate) fn profile() -> (Profile, Switches) {
     let shift = |sample: &mut SingleSample| sample.time.0 += BEGIN - 5_000_000_000;
     builder.profile.singles.iter_mut().for_each(|all| all.samples.iter_mut().for_each(shift));
     let comm = builder.profile.threads[busy.index()].comm;
-    let row = |thread, node, sums| SwitchRow { thread, comm, node, object: None, block: 0, sums };
+    let row = |thread, node, sums| SwitchRow {
+        thread,
+        comm,
+        node,
+        object: None,
+        brings: Default::default(),
+        block: 0,
+        sums,
+    };
     let waits = |count, ns| SwitchSums {
         sync_count: count,
         sync_wait_ns: ns,
@@ -119,5 +127,6 @@ fn span(thread: ThreadId, at: u64, length: u64, activity: Activity, node: NodeId
         parts_ns,
         count: 1,
         trust: Trust::Whole,
+        brings: Default::default(),
     }
 }

@@ -7,12 +7,13 @@
 //! Runtimes make their own locks and queues of those of the C library. So functions of a runtime decide before those of
 //! the C library: the innermost of the runtime itself, else the outermost of the managed program's library.
 
-use super::model::{SwitchSums, Wait};
+use super::model::{SwitchRow, SwitchSums, TimelineSpan, Wait};
 use super::wait_class::{WaitClass, WaitClassSet};
 use super::wait_class_names::{KERNEL, MANAGED, Meaning, PARKS, RUNTIME, USER, meaning_of};
 use crate::ids::NodeId;
 use crate::model::Profile;
 use rustc_hash::FxHashMap;
+use whit_perfdata::wait_object::Brings;
 
 /// A function of a call stack.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -120,9 +121,19 @@ impl NodeClasses {
         NodeClasses(classes)
     }
 
-    /// The class of voluntary waits at a stack.
-    pub fn get(&self, node: NodeId) -> WaitClass {
-        self.0.get(&node).map_or(WaitClass::Unknown, |node| node.class)
+    fn at(&self, node: NodeId, brings: Brings) -> WaitClass {
+        let class = self.0.get(&node).map_or(WaitClass::Unknown, |node| node.class);
+        class.of_object(brings)
+    }
+
+    /// The class of the voluntary waits of a row.
+    pub fn get(&self, row: &SwitchRow) -> WaitClass {
+        self.at(row.node, row.brings)
+    }
+
+    /// The class of the voluntary wait that a span is.
+    pub fn of_span(&self, span: &TimelineSpan) -> WaitClass {
+        self.at(span.node, span.brings)
     }
 
     /// Whether voluntary waits at a stack, which count as `queue`, may be for locks: a thread of a Java virtual machine
@@ -133,15 +144,16 @@ impl NodeClasses {
 
     /// The class of a wait of any kind.
     pub fn of_wait(&self, wait: &Wait) -> WaitClass {
-        WaitClass::without_stack(wait.kind, wait.state).unwrap_or_else(|| self.get(wait.node))
+        let by_stack = || self.at(wait.node, wait.brings);
+        WaitClass::without_stack(wait.kind, wait.state).unwrap_or_else(by_stack)
     }
 
-    /// The sums at a stack, taken apart by class; `None` for CPU time. Parts without anything are left out.
+    /// The sums of a row, taken apart by class; `None` for CPU time. Parts without anything are left out.
     pub fn split(
         &self,
-        node: NodeId,
-        sums: &SwitchSums,
+        row: &SwitchRow,
     ) -> impl Iterator<Item = (Option<WaitClass>, SwitchSums)> + use<> {
+        let sums = &row.sums;
         let preempted = SwitchSums {
             preempt_count: sums.preempt_count.saturating_sub(sums.throttled_count),
             preempt_wait_ns: sums.preempt_wait_ns.saturating_sub(sums.throttled_wait_ns),
@@ -179,7 +191,7 @@ impl NodeClasses {
         };
         let parts = [
             (None, sums.cpu_only()),
-            (Some(self.get(node)), voluntary),
+            (Some(self.get(row)), voluntary),
             (Some(WaitClass::Preempted), preempted),
             (Some(WaitClass::Throttled), throttled),
             (Some(WaitClass::New), new),
@@ -188,8 +200,8 @@ impl NodeClasses {
     }
 
     /// Classes of the waits in a row.
-    pub fn of_row(&self, node: NodeId, sums: &SwitchSums) -> WaitClassSet {
-        self.split(node, sums).filter_map(|(class, _)| class).collect()
+    pub fn of_row(&self, row: &SwitchRow) -> WaitClassSet {
+        self.split(row).filter_map(|(class, _)| class).collect()
     }
 }
 

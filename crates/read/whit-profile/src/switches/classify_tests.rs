@@ -1,4 +1,5 @@
 use super::*;
+use crate::model::{CommId, ThreadId};
 
 /// The class of a stack written as in reports, `kernel <- functions | user <- functions`.
 fn class(stack: &str) -> &'static str {
@@ -229,7 +230,16 @@ fn throttled_waits_are_a_class_apart_from_other_preemptions() {
         longest_throttled_ns: 30,
         ..SwitchSums::default()
     };
-    let parts: Vec<_> = NodeClasses::default().split(NodeId(0), &sums).collect();
+    let row = SwitchRow {
+        thread: ThreadId(0),
+        comm: CommId(0),
+        node: NodeId(0),
+        object: None,
+        brings: Brings::Unknown,
+        block: 0,
+        sums,
+    };
+    let parts: Vec<_> = NodeClasses::default().split(&row).collect();
     let shown: Vec<_> = parts
         .iter()
         .map(|(class, part)| (*class, part.count(), part.wait_ns(), part.longest_wait_ns()))
@@ -245,4 +255,18 @@ fn throttled_waits_are_a_class_apart_from_other_preemptions() {
     let mut whole = SwitchSums::default();
     parts.iter().for_each(|(_, part)| whole.add(part));
     assert_eq!(whole, sums);
+}
+
+#[test]
+fn the_object_decides_between_waits_for_several_files() {
+    let of = |brings| WaitClass::ALL.map(|class| class.of_object(brings));
+    assert_eq!(of(Brings::Unknown), WaitClass::ALL);
+    for (brings, wanted) in
+        [(Brings::Work, WaitClass::IdleLoop), (Brings::Answers, WaitClass::Peer)]
+    {
+        let expected =
+            WaitClass::ALL.map(|class| if class == WaitClass::Poll { wanted } else { class });
+        assert_eq!(of(brings), expected);
+        assert!(WaitClassSet::parse("idle").unwrap().has(wanted), "{wanted:?}");
+    }
 }

@@ -122,6 +122,7 @@ mod tests {
             comm: NO_COMM,
             stack: StackRef::NONE,
             object: ObjectKey::None,
+            brings: Default::default(),
             block: 0,
         };
         ContentionKey { row, address, flags: 1 }

@@ -215,14 +215,15 @@ impl Namer<'_, '_> {
         // Comms get their numbers as they are met, which must not depend on the order of a hash map.
         keys.sort_unstable_by_key(|key| {
             let object = self.object(key.thread, key.object);
-            (self.thread(key.thread), key.comm, self.node(key.stack), key.stack, object, key.block)
+            let stack = (self.node(key.stack), key.stack);
+            (self.thread(key.thread), key.comm, stack, object, key.brings, key.block)
         });
         let mut named = Vec::with_capacity(keys.len());
         for key in keys {
             let comm = self.builder.comm(key.comm, self.threads[key.thread as usize].2);
             let object = self.object(key.thread, key.object);
-            let row = (self.thread(key.thread), comm, self.node(key.stack), object, key.block);
-            named.push((row, key));
+            let place = (self.thread(key.thread), comm, self.node(key.stack));
+            named.push(((place, object, key.brings, key.block), key));
         }
         named.sort_unstable();
         out.rows = Vec::with_capacity(named.chunk_by(|a, b| a.0 == b.0).count());
@@ -240,8 +241,8 @@ impl Namer<'_, '_> {
                     numbers.insert(*key, out.rows.len() as u32);
                 }
             }
-            let (thread, comm, node, object, block) = group[0].0;
-            out.rows.push(SwitchRow { thread, comm, node, object, block, sums: of_row });
+            let ((thread, comm, node), object, brings, block) = group[0].0;
+            out.rows.push(SwitchRow { thread, comm, node, object, brings, block, sums: of_row });
         }
         numbers
     }
@@ -342,6 +343,7 @@ impl Namer<'_, '_> {
             object: (switch.kind == WaitKind::Sync)
                 .then(|| self.objects.number(switch.task.pid, switch.object))
                 .flatten(),
+            brings: switch.brings(),
             woken,
             trust: match switch.end {
                 WaitEnd::In { trust, .. } => trust,
@@ -366,6 +368,7 @@ impl Namer<'_, '_> {
             parts_ns: piece.parts_ns,
             count: piece.count,
             trust: piece.trust,
+            brings: piece.brings,
         };
         let named = threads.into_iter().map(|(thread, line)| (self.thread(thread), line));
         let mut threads: Vec<(ThreadId, Line)> = named.collect();

@@ -3,6 +3,7 @@
 use super::cpu_parts::CpuParts;
 use super::object_key::ObjectKey;
 use super::switch_event::{StackRef, TaskState, TimedSwitchEvent, WaitKind, Wake};
+use whit_perfdata::wait_object::Brings;
 use whit_types::{CpuId, Pid, Tid, TimestampNs};
 
 /// A thread.
@@ -93,6 +94,14 @@ impl Switch {
     /// The thread was taken off since its cgroup has used its quota of CPU time up.
     pub(crate) fn is_throttled(&self) -> bool {
         self.kind == WaitKind::Preempt && self.state.is_some_and(TaskState::is_throttled)
+    }
+
+    /// The kind of news by the object of a voluntary wait.
+    pub(crate) fn brings(&self) -> Brings {
+        match self.kind {
+            WaitKind::Sync => self.object.brings(),
+            WaitKind::Preempt | WaitKind::New => Brings::Unknown,
+        }
     }
 
     /// The wait began before the recording and ended after it.

@@ -135,8 +135,14 @@ mod tests {
     }
 
     fn key(node: u32, futex: u64, waker: Option<u32>) -> LockKey {
-        let row =
-            SwitchKey { thread: 1, comm: 2, stack: stack(node), object: ObjectKey::None, block: 0 };
+        let row = SwitchKey {
+            thread: 1,
+            comm: 2,
+            stack: stack(node),
+            object: ObjectKey::None,
+            brings: Default::default(),
+            block: 0,
+        };
         LockKey { row, futex, owner: 0, waker: waker.map(|thread| (thread, stack(9), false)) }
     }
 

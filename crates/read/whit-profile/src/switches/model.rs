@@ -12,7 +12,7 @@ use crate::loss_window::LossWindow;
 use crate::model::{CgroupInfo, CommId, EventId, NodeId, ThreadId};
 use std::fmt;
 use std::sync::Arc;
-use whit_perfdata::wait_object::WaitObject;
+use whit_perfdata::wait_object::{Brings, WaitObject};
 use whit_types::{CpuId, Tid, TimestampNs};
 
 /// The context switches of a recording.
@@ -231,6 +231,8 @@ pub struct SwitchRow {
     pub node: NodeId,
     /// Index into [`Switches::objects`]; absent of rows without voluntary waits, and where rows are not told apart by it.
     pub object: Option<u32>,
+    /// The kind of news by the objects of its voluntary waits: their class depends on that.
+    pub brings: Brings,
     /// Index into [`Switches::block_ns`]; zero where rows are not apart by blocks.
     pub block: u16,
     /// Times and counts of the row.
@@ -282,6 +284,8 @@ pub struct Wait {
     pub node: NodeId,
     /// The object of a voluntary wait: an index into [`Switches::objects`].
     pub object: Option<u32>,
+    /// The kind of news by the object.
+    pub brings: Brings,
     /// The time of the wake-up, and the waker.
     pub woken: Option<(TimestampNs, Waker)>,
     /// Whether a loss may hide more switches in the wait.
@@ -328,6 +332,8 @@ pub struct TimelineSpan {
     pub count: u64,
     /// Whether a loss may hide more switches in the span.
     pub trust: Trust,
+    /// For a single wait, the kind of news by its object.
+    pub brings: Brings,
 }
 
 /// The activities of each thread over time, joined where there are more spans than a bound.

@@ -100,7 +100,7 @@ impl ObjectNames {
 mod tests {
     use super::*;
     use crate::object_table::MAX_OBJECTS;
-    use whit_perfdata::wait_object::UnknownObject;
+    use whit_perfdata::wait_object::{Brings, UnknownObject};
 
     fn raw(words: &[u64]) -> Vec<u8> {
         let state = 0x8000_0001u32.to_le_bytes();
@@ -124,6 +124,21 @@ mod tests {
     }
 
     #[test]
+    fn numbers_say_what_comes_by_the_object() {
+        let table = ObjectTable::default();
+        let mut reader = ObjectReader::new(&table);
+        let mut unix = |flags: u64| reader.read(&raw(&[0, 6 | flags << 8, 9, 10]), 0);
+        let keys = [0, 1, 2, 4].map(&mut unix);
+        let wanted = [Brings::Unknown, Brings::Work, Brings::Answers, Brings::Work];
+        assert_eq!(keys.map(ObjectKey::brings), wanted);
+        for (key, brings) in keys.into_iter().zip(wanted) {
+            let ObjectKey::Described(number) = key else { panic!("{key:?}") };
+            assert_eq!(table.get(number).brings(), brings);
+        }
+        assert_eq!(ObjectKey::Futex(u64::MAX).brings(), Brings::Unknown);
+    }
+
+    #[test]
     fn beyond_the_bound_objects_are_unknown() {
         let table = ObjectTable::default();
         let mut reader = ObjectReader::new(&table);
@@ -133,6 +148,7 @@ mod tests {
         let last = reader.read(&raw(&[0, 3, MAX_OBJECTS as u64]), 0);
         let ObjectKey::Described(number) = last else { panic!("{last:?}") };
         assert_eq!(table.get(number), WaitObject::Unknown(UnknownObject::TooMany));
+        assert_eq!(last.brings(), Brings::Unknown);
         assert_eq!(reader.read(&raw(&[0, 3, 5]), 0), ObjectKey::Described(5));
     }
 }

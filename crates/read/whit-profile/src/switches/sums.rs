@@ -20,6 +20,7 @@ use crate::selection::Selection;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use whit_perfdata::wait_object::Brings;
 use whit_types::{CpuId, Pid, Tid, TimestampNs};
 
 /// Different wakers of rows that are told apart.
@@ -222,7 +223,8 @@ impl<'a> SwitchTotals<'a> {
             let owner = switch.found_blocked.filter(|found| found.lasts_throughout);
             let owner = owner.map_or(0, |found| found.owner);
             let futex = switch.object.futex();
-            let row = SwitchKey { object: ObjectKey::None, block: 0, ..key };
+            let row =
+                SwitchKey { object: ObjectKey::None, brings: Brings::Unknown, block: 0, ..key };
             let key = LockKey { row, futex, owner, waker: woken };
             locks.add(key, switch, duration_ns);
         }
@@ -241,7 +243,8 @@ impl<'a> SwitchTotals<'a> {
         for (index, TimedStack { stack, time }) in samples.iter().enumerate() {
             let share = ns / count + u64::from((index as u64) < ns % count);
             let (object, block) = (ObjectKey::None, self.block(*time));
-            let key = SwitchKey { thread, comm, stack: *stack, object, block };
+            let key =
+                SwitchKey { thread, comm, stack: *stack, object, brings: Brings::Unknown, block };
             let time = self.cpu_times.entry(key).or_default();
             let sum = if trust == Trust::Lossy { &mut time.lossy_ns } else { &mut time.whole_ns };
             *sum = sum.saturating_add(share);
@@ -275,8 +278,9 @@ impl Sink for SwitchTotals<'_> {
         let thread = self.thread(switch.task);
         let comm = self.comm(switch.task, switch.out);
         let object = self.object(switch);
+        let brings = switch.brings();
         let block = self.block(switch.out);
-        let key = SwitchKey { thread, comm, stack: switch.stack, object, block };
+        let key = SwitchKey { thread, comm, stack: switch.stack, object, brings, block };
         let (duration_ns, trust) = match switch.end {
             WaitEnd::In { time, trust, .. } => (time.since(switch.out), trust),
             WaitEnd::Open { until, .. } => (until.since(switch.out), Trust::Whole),
@@ -357,7 +361,7 @@ impl Sink for SwitchTotals<'_> {
                 stack: woken.stack,
                 from_interrupt: woken.from_interrupt,
             });
-            self.timeline.add(thread, Piece { waker, ..piece });
+            self.timeline.add(thread, Piece { waker, brings, ..piece });
         }
     }
 
@@ -460,8 +464,9 @@ impl SwitchTotals<'_> {
         let row = of.flags.map(|flags| {
             let thread = self.thread(of.task);
             let comm = self.comm(of.task, of.time);
+            let (object, brings) = (ObjectKey::None, Brings::Unknown);
             ContentionKey {
-                row: SwitchKey { thread, comm, stack: of.stack, object: ObjectKey::None, block: 0 },
+                row: SwitchKey { thread, comm, stack: of.stack, object, brings, block: 0 },
                 address: of.address,
                 flags,
             }

@@ -2,6 +2,7 @@
 
 use super::object_key::ObjectKey;
 use super::switch_event::StackRef;
+use whit_perfdata::wait_object::Brings;
 
 /// No command name.
 pub(crate) const NO_COMM: u32 = u32::MAX;
@@ -15,6 +16,8 @@ pub(crate) struct SwitchKey {
     pub(crate) stack: StackRef,
     /// The object of voluntary waits, where rows differ by it.
     pub(crate) object: ObjectKey,
+    /// The kind of news by the object.
+    pub(crate) brings: Brings,
     /// The block of time, where rows differ by it.
     pub(crate) block: u16,
 }

@@ -181,6 +181,7 @@ mod tests {
             comm: CommId(0),
             node: NodeId::NONE,
             object: None,
+            brings: Default::default(),
             block: 0,
             sums: SwitchSums::default(),
         };

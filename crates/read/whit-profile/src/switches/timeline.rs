@@ -8,6 +8,7 @@ use super::interval::Trust;
 use super::model::Activity;
 use super::switch_event::StackRef;
 use std::num::NonZeroU32;
+use whit_perfdata::wait_object::Brings;
 use whit_types::{CpuId, TimestampNs};
 
 /// 1 µs: spans shorter than this are joined first.
@@ -34,6 +35,8 @@ pub(crate) struct Piece {
     pub(crate) parts_ns: [u64; 3],
     pub(crate) count: u64,
     pub(crate) trust: Trust,
+    /// The kind of news by the object of a wait.
+    pub(crate) brings: Brings,
 }
 
 impl Piece {
@@ -49,8 +52,18 @@ impl Piece {
         if let Some(part) = parts_ns.get_mut(activity as usize) {
             *part = duration_ns;
         }
-        let waker = None;
-        Piece { start, duration_ns, activity, cpu, stack, waker, parts_ns, count: 1, trust }
+        Piece {
+            start,
+            duration_ns,
+            activity,
+            cpu,
+            stack,
+            waker: None,
+            parts_ns,
+            count: 1,
+            trust,
+            brings: Brings::Unknown,
+        }
     }
 
     fn end(&self) -> TimestampNs {
@@ -70,7 +83,7 @@ impl Piece {
         if !continues {
             self.activity = Activity::Mixed;
             self.cpu = self.cpu.filter(|_| self.cpu == next.cpu);
-            (self.stack, self.waker) = (StackRef::NONE, None);
+            (self.stack, self.waker, self.brings) = (StackRef::NONE, None, Brings::Unknown);
             self.count += next.count;
         }
         self.duration_ns = end.since(self.start);
@@ -94,6 +107,7 @@ struct Kept {
     rest: Option<NonZeroU32>,
     activity: Activity,
     trust: Trust,
+    brings: Brings,
 }
 
 /// The rest of a piece that is several intervals or has a waker.
@@ -122,8 +136,9 @@ impl Line {
     }
 
     fn piece(&self, kept: &Kept) -> Piece {
-        let Kept { start, duration_ns, stack, cpu, activity, trust, .. } = *kept;
+        let Kept { start, duration_ns, stack, cpu, activity, trust, brings, .. } = *kept;
         let one = Piece::one(activity, (start, duration_ns), cpu, stack, trust);
+        let one = Piece { brings, ..one };
         let at = kept.rest.map(|rest| rest.get() as usize - 1);
         match at.and_then(|at| self.rests.get(at)) {
             Some(Rest { waker, parts_ns, count }) => {
@@ -135,8 +150,9 @@ impl Line {
 
     /// The piece as it is kept, its rest at the place of that of another one which it replaces.
     fn keep(&mut self, piece: &Piece, place: Option<NonZeroU32>) -> Kept {
-        let Piece { start, duration_ns, activity, cpu, stack, trust, .. } = *piece;
-        let is_one = *piece == Piece::one(activity, (start, duration_ns), cpu, stack, trust);
+        let Piece { start, duration_ns, activity, cpu, stack, trust, brings, .. } = *piece;
+        let one = Piece::one(activity, (start, duration_ns), cpu, stack, trust);
+        let is_one = *piece == Piece { brings, ..one };
         let rest = (!is_one).then(|| {
             let rest = Rest { waker: piece.waker, parts_ns: piece.parts_ns, count: piece.count };
             match place.and_then(|at| self.rests.get_mut(at.get() as usize - 1)) {
@@ -145,7 +161,8 @@ impl Line {
             }
             place.or(NonZeroU32::new(self.rests.len() as u32))
         });
-        Kept { start, duration_ns, stack, cpu, rest: rest.flatten(), activity, trust }
+        let rest = rest.flatten();
+        Kept { start, duration_ns, stack, cpu, rest, activity, trust, brings }
     }
 
     /// Adds the next interval, or joins it with the last one.

@@ -1,6 +1,7 @@
 //! Classes of waits, and sets of them.
 
 use super::switch_event::{TaskState, WaitKind};
+use whit_perfdata::wait_object::Brings;
 
 /// The thing that a thread waits for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -19,6 +20,10 @@ pub enum WaitClass {
     Sleep,
     /// Any of several files, by `poll`, `select` or `epoll_wait`.
     Poll,
+    /// The same, ended by a client: the loop had no work.
+    IdleLoop,
+    /// The same, ended by a peer to which the program has opened the connection.
+    Peer,
     /// Work: a condition variable, a semaphore, a queue, an eventfd; kernel threads without work.
     Queue,
     /// The end of a child process.
@@ -39,7 +44,7 @@ pub enum WaitClass {
 
 impl WaitClass {
     /// Every class, in the order of the tables.
-    pub const ALL: [WaitClass; 15] = [
+    pub const ALL: [WaitClass; 17] = [
         WaitClass::Lock,
         WaitClass::Disk,
         WaitClass::Network,
@@ -47,6 +52,8 @@ impl WaitClass {
         WaitClass::PageFault,
         WaitClass::Sleep,
         WaitClass::Poll,
+        WaitClass::IdleLoop,
+        WaitClass::Peer,
         WaitClass::Queue,
         WaitClass::Child,
         WaitClass::Join,
@@ -56,6 +63,15 @@ impl WaitClass {
         WaitClass::Throttled,
         WaitClass::New,
     ];
+
+    /// The class of a voluntary wait at a stack of this class, by the object of the wait.
+    pub fn of_object(self, brings: Brings) -> WaitClass {
+        match (self, brings) {
+            (WaitClass::Poll, Brings::Work) => WaitClass::IdleLoop,
+            (WaitClass::Poll, Brings::Answers) => WaitClass::Peer,
+            _ => self,
+        }
+    }
 
     /// The class of a wait that needs no call stack; `None` for voluntary waits.
     pub fn without_stack(kind: WaitKind, state: Option<TaskState>) -> Option<WaitClass> {
@@ -79,6 +95,8 @@ impl WaitClass {
             WaitClass::PageFault => "page-fault",
             WaitClass::Sleep => "sleep",
             WaitClass::Poll => "poll",
+            WaitClass::IdleLoop => "idle-loop",
+            WaitClass::Peer => "peer",
             WaitClass::Queue => "queue",
             WaitClass::Child => "child",
             WaitClass::Join => "join",
@@ -93,14 +111,22 @@ impl WaitClass {
 
 /// Several classes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct WaitClassSet(u16);
+pub struct WaitClassSet(u32);
 
 /// Words for several classes at once.
 const GROUPS: [(&str, &[WaitClass]); 3] = [
     ("io", &[WaitClass::Disk, WaitClass::Network, WaitClass::Pipe, WaitClass::PageFault]),
     (
         "idle",
-        &[WaitClass::Sleep, WaitClass::Poll, WaitClass::Queue, WaitClass::Child, WaitClass::Join],
+        &[
+            WaitClass::Sleep,
+            WaitClass::Poll,
+            WaitClass::IdleLoop,
+            WaitClass::Peer,
+            WaitClass::Queue,
+            WaitClass::Child,
+            WaitClass::Join,
+        ],
     ),
     ("cpu", &[WaitClass::Preempted, WaitClass::Throttled, WaitClass::New]),
 ];
@@ -120,19 +146,19 @@ impl WaitClassSet {
 
     /// Those of threads that can run.
     pub const CPU: WaitClassSet = WaitClassSet(
-        1 << WaitClass::Preempted as u16
-            | 1 << WaitClass::Throttled as u16
-            | 1 << WaitClass::New as u16,
+        1 << WaitClass::Preempted as u32
+            | 1 << WaitClass::Throttled as u32
+            | 1 << WaitClass::New as u32,
     );
 
     /// The set with one class more.
     pub fn with(self, class: WaitClass) -> WaitClassSet {
-        WaitClassSet(self.0 | 1 << class as u16)
+        WaitClassSet(self.0 | 1 << class as u32)
     }
 
     /// True for a class in the set.
     pub fn has(self, class: WaitClass) -> bool {
-        self.0 & 1 << class as u16 != 0
+        self.0 & 1 << class as u32 != 0
     }
 
     /// Those that are in `self` and not in `others`.

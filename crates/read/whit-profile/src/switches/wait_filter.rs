@@ -47,7 +47,7 @@ impl WaitFilter {
         for row in &mut switches.rows {
             let sum = left_out.entry(row.thread).or_default();
             let mut kept = SwitchSums::default();
-            for (class, part) in classes.split(row.node, &row.sums) {
+            for (class, part) in classes.split(row) {
                 match class {
                     Some(class) if !wanted.has(class) => *sum = sum.saturating_add(waits_ns(&part)),
                     _ => kept.add(&part),
@@ -59,7 +59,7 @@ impl WaitFilter {
         let rows = &switches.rows;
         // Only voluntary waits have a waker.
         switches.wakers.retain(|waker| {
-            rows.get(waker.row as usize).is_some_and(|row| wanted.has(classes.get(row.node)))
+            rows.get(waker.row as usize).is_some_and(|row| wanted.has(classes.get(row)))
         });
         let worst = NodeClasses::of(profile, switches.worst.iter().map(|wait| wait.node));
         switches.worst.retain(|wait| wanted.has(worst.of_wait(wait)));
@@ -176,6 +176,7 @@ mod tests {
             comm: CommId(0),
             node: NodeId::NONE,
             object: None,
+            brings: Default::default(),
             block: 0,
             sums: SwitchSums { cpu_ns, sync_count: 1, sync_wait_ns: 70, ..SwitchSums::default() },
         };

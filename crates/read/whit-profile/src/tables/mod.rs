@@ -281,6 +281,7 @@ impl TableSource {
     pub fn wait_class(&self, wait: &WaitRow) -> WaitClass {
         let by_stack =
             || wait.callsite.map_or(WaitClass::Unknown, |callsite| self.class_at(callsite));
+        let by_stack = || by_stack().of_object(wait.object.brings());
         WaitClass::without_stack(wait.kind, wait.state).unwrap_or_else(by_stack)
     }
 

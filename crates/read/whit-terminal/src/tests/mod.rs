@@ -111,6 +111,7 @@ fn waits() -> Box<Waits> {
             comm: row.comm,
             node: row.node,
             object: None,
+            brings: Default::default(),
             block: 0,
             sums,
         }

@@ -336,6 +336,7 @@ mod tests {
                 comm: sample.comm,
                 node: sample.node,
                 object: None,
+                brings: Default::default(),
                 block: 0,
                 sums,
             }

@@ -156,7 +156,7 @@ pub(super) fn facts(profile: &Profile, switches: &Switches) -> WaitFacts {
 fn class_sums(switches: &Switches, classes: &NodeClasses) -> Vec<ClassSum> {
     let mut sums: FxHashMap<WaitClass, SwitchSums> = FxHashMap::default();
     for row in &switches.rows {
-        for (class, part) in classes.split(row.node, &row.sums) {
+        for (class, part) in classes.split(row) {
             if let Some(class) = class {
                 sums.entry(class).or_default().add(&part);
             }

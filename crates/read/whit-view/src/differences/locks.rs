@@ -79,7 +79,7 @@ pub(super) fn enter(
             whole.add(&all, (quantity, QUANTITIES), block, value);
         };
         if let Some(site) = sites.wait(row.node) {
-            let of_lock = classes.split(row.node, &row.sums);
+            let of_lock = classes.split(row);
             for (_, sums) in of_lock.filter(|(class, _)| *class == Some(WaitClass::Lock)) {
                 let of_row = name(match key {
                     LockKey::Lock => lock_name(profile, switches, row, site),

@@ -156,7 +156,7 @@ fn lock_sums(stacks: Stacks<'_>, switches: &Switches) -> (SwitchSums, SwitchSums
     let classes = NodeClasses::of(stacks.profile(), nodes);
     let (mut sums, mut parked) = (SwitchSums::default(), SwitchSums::default());
     for (_, row, _) in stacks.rows(switches) {
-        for (class, part) in classes.split(row.node, &row.sums) {
+        for (class, part) in classes.split(row) {
             match class {
                 Some(WaitClass::Lock) => sums.add(&part),
                 Some(WaitClass::Queue) if classes.is_parked(row.node) => parked.add(&part),

@@ -80,6 +80,7 @@ impl Made {
             comm: wait.comm,
             node: wait.node,
             object: None,
+            brings: Default::default(),
             block: 0,
             sums: SwitchSums {
                 sync_count: wait.waits.count + wait.uncertain,

@@ -245,7 +245,7 @@ impl Parts {
     ) -> impl Iterator<Item = (&'a SwitchRow, Vec<ChainEntry>, Option<WaitClass>, SwitchSums)> {
         stacks.rows(switches).flat_map(move |(_, row, frames)| {
             let parts: Vec<_> = match &self.0 {
-                Some(classes) => classes.split(row.node, &row.sums).collect(),
+                Some(classes) => classes.split(row).collect(),
                 None => vec![(None, row.sums)],
             };
             parts.into_iter().map(move |(class, sums)| (row, frames.clone(), class, sums))

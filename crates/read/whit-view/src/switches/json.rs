@@ -143,7 +143,7 @@ struct Row<'a> {
     /// Indices in `functions`, innermost first; empty where no call stack was recorded.
     stack: Vec<usize>,
     /// The thing that voluntary switches here wait for: `lock`, `disk`, `network`, `pipe`, `page-fault`, `sleep`,
-    /// `poll`, `queue`, `child`, `join`, `other`, or `unknown` without a call stack.
+    /// `poll`, `idle-loop`, `peer`, `queue`, `child`, `join`, `other`, or `unknown` without a call stack.
     wait_class: &'static str,
     /// The object of the waits; absent where it is not recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -265,7 +265,7 @@ impl<'a> Document<'a> {
                 thread: row.thread.0,
                 comm: profile.comms[row.comm.index()].exact(),
                 stack: functions.stack(&frames),
-                wait_class: classes.get(row.node).name(),
+                wait_class: classes.get(row).name(),
                 wait_object: Object::of(switches, row.object),
                 sums: Sums::of(&row.sums),
             });

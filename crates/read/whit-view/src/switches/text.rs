@@ -275,7 +275,7 @@ impl Text<'_> {
         let nodes = self.switches.worst.iter().map(|wait| wait.node);
         let classes = NodeClasses::of(self.stacks.profile(), nodes);
         for (wait, frames) in waits::worst(self.stacks, self.switches, self.options) {
-            self.wait(out, wait, classes.get(wait.node), &frames)?;
+            self.wait(out, wait, classes.of_wait(wait), &frames)?;
         }
         Ok(())
     }

@@ -86,7 +86,7 @@ impl StackTree {
         let classes = NodeClasses::of(stacks.profile(), nodes);
         for (_, row, frames) in stacks.rows(switches) {
             let Some(mut frames) = trim(&row.sums, frames) else { continue };
-            let of_row = classes.of_row(row.node, &row.sums);
+            let of_row = classes.of_row(row);
             if order == ChainOrder::Caller {
                 frames.reverse();
             }

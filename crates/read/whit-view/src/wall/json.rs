@@ -181,7 +181,7 @@ impl<'a> Document<'a> {
             let Some(thread) = by_thread.get(&row.thread) else { continue };
             by_row.insert(index, rows.len());
             rows.push(Row {
-                wait_class: classes.get(row.node).name(),
+                wait_class: classes.get(row).name(),
                 ..Row::of(profile, row, *thread, functions.stack(&frames))
             });
         }

@@ -63,7 +63,7 @@ fn objects_are_those_that_the_program_names(options: &[&str]) -> Result<(), Skip
     let said = recorded(&data, options, &[files.path()])?;
     let (tid, stated) = stated(&said);
     // A kernel may lack message queues and semaphores.
-    assert!((23..=26).contains(&stated.len()), "{said}");
+    assert!((24..=27).contains(&stated.len()), "{said}");
     let switches = json(&["switches", "--json"], &data);
     let waits = by_object(&switches, tid);
     for (object, count) in &stated {
@@ -80,8 +80,44 @@ fn objects_are_those_that_the_program_names(options: &[&str]) -> Result<(), Skip
     let all = waits.values().fold((0, 0), |sum, it| (sum.0 + it.0, sum.1 + it.1));
     assert_eq!(all, (number(sums, "sync_count"), number(sums, "sync_wait_ns")));
     what_is_sent_is_from_its_sender(&switches, tid);
+    event_loops_have_the_class_of_the_file_that_ends_them(&switches, tid);
     filters_take_parts_of_names(&data, tid, &waits);
     Ok(())
+}
+
+/// Waits in `epoll_wait`: by clients, by a peer that the program has connected to, and by other files.
+fn event_loops_have_the_class_of_the_file_that_ends_them(switches: &Value, tid: u64) {
+    let mut found: BTreeMap<(String, &str), u64> = BTreeMap::new();
+    for row in switches["rows"].as_array().expect("rows") {
+        let thread = &switches["threads"][number(row, "thread") as usize];
+        let class = row["wait_class"].as_str().expect("a class");
+        let name = row["wait_object"]["name"].as_str().unwrap_or_default();
+        if thread["tid"].as_u64() == Some(tid) && ["poll", "idle-loop", "peer"].contains(&class) {
+            let kind = match row["wait_object"]["kind"].as_str() {
+                Some("inet-socket") if name.ends_with("(listens)") => "listens",
+                Some("inet-socket") => "connection",
+                Some(kind) => kind,
+                None => continue,
+            };
+            *found.entry((kind.to_owned(), class)).or_default() +=
+                number(&row["sums"], "sync_count");
+        }
+    }
+    let count = |kind: &str, class: &str| {
+        let key = |it: &&(String, &str)| it.0 == kind && it.1 == class;
+        found.iter().find(|(it, _)| key(it)).map_or(0, |(_, count)| *count)
+    };
+    // Seven waits of each kind at least; the connection is one of a client first, and one to a server then.
+    assert!(
+        count("listens", "idle-loop") >= 7 && count("connection", "idle-loop") >= 7,
+        "{found:?}"
+    );
+    assert!(count("connection", "peer") >= 7, "{found:?}");
+    assert!(count("pipe", "poll") >= 7 && count("no-file", "poll") >= 7, "{found:?}");
+    let is_poll = |(kind, class): &(String, &str)| {
+        ["listens", "connection", "unix-socket"].contains(&&**kind) == (*class != "poll")
+    };
+    assert!(found.keys().all(is_poll), "{found:?}");
 }
 
 /// A packet of this machine wakes in an interrupt of the call that sends it.

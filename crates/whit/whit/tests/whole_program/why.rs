@@ -134,10 +134,10 @@ fn a_path_leads_through_connections_to_other_processes() {
             "{ns} of {stated}: {groups:?}"
         );
         assert!(unknown < number(&why, "duration_ns") / 2, "{unknown}: {groups:?}");
-        // The proxy waits by epoll for the answer of the backend.
+        // The proxy waits by epoll for the answer of the backend, to which it has connected.
         let longest = running.iter().max_by_key(|it| number(it, "duration_ns")).expect("a row");
         assert_eq!(longest["explains"]["name"], "proxy", "{longest}");
-        assert_eq!(longest["explains"]["class"], "poll", "{longest}");
+        assert_eq!(longest["explains"]["class"], "peer", "{longest}");
         let object = longest["explains"]["object"].as_str().unwrap_or_default();
         assert!(object.starts_with("tcp 127.0.0.1:"), "{longest}");
         assert_eq!(longest["functions"][0]["name"], "answer_query", "{longest}");
