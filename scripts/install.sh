@@ -58,7 +58,7 @@ install_all() {
     while IFS= read -r file; do
         put 644 "$OUT/share/$file" "share/${file/#zsh\/vendor-completions/zsh/site-functions}"
     done < <(cd "$OUT/share" && find . -type f ! -path './whit/watch/whit-watch.service' | sed 's|^\./||' | sort)
-    sed "s|/usr/bin/whit|$PREFIX/bin/whit|" dist/whit-watch.service >"$OUT/whit-watch.service"
+    sed "s|/usr/bin/whit|$PREFIX/bin/whit|" deploy/whit-watch.service >"$OUT/whit-watch.service"
     put 644 "$OUT/whit-watch.service" lib/systemd/system/whit-watch.service
     printf '%s\n' share/whit/installed >>"$OUT/installed"
     install -D -m 644 "$OUT/installed" "$LIST"

@@ -21,5 +21,5 @@ share() {
     cp README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT docs/privileges.md "$share/doc/whit/"
     # Not among the documents, which minimal systems do not install.
     install -D -m 644 docs/book/src/tutorial/shop.c "$share/whit/examples/shop.c"
-    install -D -m 644 -t "$share/whit/watch" dist/*
+    install -D -m 644 -t "$share/whit/watch" deploy/*
 }

@@ -535,7 +535,7 @@ fn a_wrong_start_says_why_and_ends_with_the_code_of_its_cause() {
 
 /// The unit of systemd, which has the program at another place here.
 fn unit() -> String {
-    fs::read_to_string(repository().join("dist/whit-watch.service")).unwrap()
+    fs::read_to_string(repository().join("deploy/whit-watch.service")).unwrap()
 }
 
 #[test]
