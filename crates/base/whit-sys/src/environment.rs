@@ -23,6 +23,7 @@ const CHUNK_BYTES: usize = 4096;
 
 /// Why the given environment is not known.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum EnvironmentError {
     /// `/proc/self/stat` cannot be read.
     #[error("cannot read /proc/self/stat (is /proc mounted?)")]

@@ -64,6 +64,7 @@ static FOR_COMMAND: OnceLock<GivenEnvironment> = OnceLock::new();
 
 /// Why the policy cannot be kept. Nothing may be done then.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum PrivilegeError {
     /// The file has the set-user-id or set-group-id bit.
     #[error(

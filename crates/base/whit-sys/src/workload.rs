@@ -23,6 +23,7 @@ const EXEC_FAILED: i32 = 127;
 
 /// Why a command could not be started.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum WorkloadError {
     /// An argument cannot be passed on.
     #[error("cannot run '{argument}': it contains a nul byte")]

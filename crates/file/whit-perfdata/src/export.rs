@@ -11,6 +11,7 @@ use crate::writer::FileWriter;
 
 /// Why a recording could not be written again.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ExportError {
     /// It has something that would be lost.
     #[error("the recording has AUX area data, which cannot be written again")]

@@ -24,6 +24,7 @@ pub const MAX_UNPACKED_BYTES: u64 = 512 << 20;
 
 /// Why a section cannot be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum NamesDefect {
     /// It was written by a later version.
     #[error("a later version of whit has packed them")]

@@ -32,6 +32,7 @@ const MAX_IDS_SIZE_BYTES: u64 = 64 << 20;
 
 /// Why a recording could not be opened.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum OpenError {
     /// The operating system refused.
     #[error("cannot open {path}: {source}")]

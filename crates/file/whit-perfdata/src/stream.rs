@@ -61,6 +61,7 @@ pub struct Stream {
 
 /// Why a stream could not be read on.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum StreamError {
     /// The operating system refused a read.
     #[error("cannot read {path} at offset {offset}: {source}")]

@@ -20,6 +20,7 @@ const MAX_PROBLEMS: usize = 16;
 
 /// Why the section, or a part of it, cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum TracingDataError {
     /// The first bytes are others.
     #[error("the formats of tracepoints do not start with their mark")]

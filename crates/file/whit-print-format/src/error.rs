@@ -2,6 +2,7 @@
 
 /// Why a `print fmt` cannot be evaluated; its event's fields are then printed one by one.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum TraceFormatError {
     /// The text ends, or goes on, where something else has to stand.
     #[error("`{found}` stands where {expected} is expected")]

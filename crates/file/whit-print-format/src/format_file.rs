@@ -70,6 +70,7 @@ pub struct TraceEvent {
 
 /// Why a `format` file cannot be read.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum EventFormatError {
     /// A line that every format has is not there.
     #[error("its format has no line `{line}`")]

@@ -36,6 +36,7 @@ pub trait TracepointIds {
 
 /// Why tracepoints could not be looked up.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum TracepointError {
     /// tracefs is not there.
     #[error("there is no tracefs at {root}; mount it: {}", mount_command())]

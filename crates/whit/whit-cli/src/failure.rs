@@ -115,7 +115,7 @@ fn of_workload(error: &WorkloadError) -> u8 {
         WorkloadError::Exec { source: Errno::NOENT, .. } => NO_SUCH_COMMAND,
         WorkloadError::Exec { .. } => NOT_EXECUTABLE,
         WorkloadError::Empty | WorkloadError::NulByte { .. } => WRONG_USAGE,
-        WorkloadError::Fork { .. } | WorkloadError::Wait { .. } => FAILED,
+        _ => FAILED,
     }
 }
 

@@ -28,6 +28,7 @@ const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Why bytes are no table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Invalid {
     /// Another format, or another version of this one.
     Version,

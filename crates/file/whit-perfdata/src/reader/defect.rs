@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 /// A part of a recording that is missing or unreadable.
 #[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RecordingDefect {
     /// A feature, or a part of a directory.
     #[error(transparent)]

@@ -13,6 +13,7 @@ pub const NESTING_MAX: usize = 64;
 
 /// Why a cgroup cannot be added.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum CgroupError {
     /// It is there already.
     Exists(CgroupId),

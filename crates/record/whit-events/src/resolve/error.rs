@@ -27,6 +27,7 @@ pub struct ResolveError {
 
 /// Kinds of errors in an event.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ResolveErrorKind {
     /// No PMU has an event of this name.
     #[error("no PMU of this machine has an event {name}{}{}",

@@ -20,6 +20,7 @@ const LEVELS_ABOVE: usize = 3;
 
 /// Why there is no table.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum EventTableError {
     /// A file or directory cannot be read.
     #[error("cannot read event tables from {path}: {source}")]
