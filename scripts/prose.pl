@@ -500,7 +500,7 @@ sub judge_file {
 # Documents and source of the tree. What benchmarks printed and what is vendored is left out.
 sub tree {
     my (@documents, @source);
-    push @documents, grep { -f } qw(README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md);
+    push @documents, grep { -f } qw(README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md RELEASE.md SECURITY.md);
     my $add = sub {
         my ($into, $pattern, @folders) = @_;
         @folders = grep { -d } @folders or return;

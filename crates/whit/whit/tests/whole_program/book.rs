@@ -207,7 +207,8 @@ fn links_of_documents_lead_to_files_and_headings() {
     // Links of a page that the book borrows are those of the page where it stands.
     paths.retain(|path| !path.is_symlink());
     paths.extend(
-        ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md"].map(|name| repository().join(name)),
+        ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "RELEASE.md", "SECURITY.md"]
+            .map(|name| repository().join(name)),
     );
     let dead: Vec<String> = paths.iter().flat_map(|path| dead_links(path)).collect();
     assert!(dead.is_empty(), "links that lead nowhere:\n{}", dead.join("\n"));
