@@ -7,7 +7,8 @@
 //! use whit_perfdata::record::{RawRecord, record_type};
 //! use whit_perfdata::stream::StreamReader;
 //!
-//! let path = Path::new("../../../tests/recordings/golden/perf-fp/recording.data");
+//! let path = Path::new("perf.data");
+//! # let path = Path::new("../../../tests/recordings/golden/perf-fp/recording.data");
 //! let recording = Recording::open(path)?;
 //! assert_eq!(recording.events[0].name, "cpu-clock:u");
 //!

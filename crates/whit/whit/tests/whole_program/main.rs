@@ -65,6 +65,7 @@ mod postgres;
 mod precision;
 mod privileges;
 mod probes;
+mod public_crates;
 mod python_stacks;
 mod python_streams;
 mod query;
