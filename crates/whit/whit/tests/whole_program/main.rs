@@ -47,6 +47,7 @@ mod interface;
 mod interrupts;
 mod intervals;
 mod kept_binaries;
+mod kept_formats;
 mod kept_limits;
 mod latency;
 mod locks;

@@ -8,6 +8,8 @@ mod fleet;
 pub(crate) mod questions;
 mod shell;
 
+pub(crate) use dataset::STATEMENTS;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Output;

@@ -17,7 +17,7 @@ use crate::support::tools::{text, whit};
 const KILLS: u32 = 12;
 
 /// The views, and statements over each kind of table, without numbers that are those of the program.
-const STATEMENTS: [&str; 12] = [
+pub(crate) const STATEMENTS: [&str; 12] = [
     "SELECT event, name, mapping_name, self_weight, total_weight FROM top_functions",
     "SELECT event, depth, name, mapping_name, self_weight, total_weight FROM summary_tree",
     "SELECT tid, name, delays, total_dur, max_dur FROM scheduler_latency",
