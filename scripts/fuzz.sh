@@ -6,6 +6,8 @@
 #                                       a target, all of them, as many at a time as there are CPUs
 #   scripts/fuzz.sh campaign            MINUTES=10 for each of TARGETS (default: all)
 #   scripts/fuzz.sh minimize            puts the smallest inputs of a campaign that reach all it reached into fuzz/corpus
+#   scripts/fuzz.sh package             builds the targets, and puts each with its dictionary and corpus into OUT=FOLDER,
+#                                       by the names that OSS-Fuzz demands of a build
 #
 # An input that makes a target panic stays in fuzz/artifacts/TARGET; `target/debug/TARGET FILE` repeats it.
 set -euo pipefail
@@ -110,8 +112,25 @@ minimize() {
     done
 }
 
+package() {
+    local target
+    have zip || fail "zip is missing: apt-get install zip"
+    mkdir -p "$OUT"
+    OUT=$(cd "$OUT" && pwd)
+    for target in $(targets); do
+        cp "target/debug/$target" "fuzz/dictionaries/$target.dict" "$OUT/"
+        rm -f "$OUT/${target}_seed_corpus.zip"
+        (cd "fuzz/corpus/$target" && zip -q -r -X "$OUT/${target}_seed_corpus.zip" .)
+    done
+}
+
 case ${1:-} in
     build) build ;;
+    package)
+        [ -n "${OUT:-}" ] || fail "OUT= names no folder for the targets"
+        build
+        package
+        ;;
     smoke) if [ -n "${2:-}" ]; then smoke "$2"; else smoke_all; fi ;;
     campaign)
         build
@@ -121,5 +140,5 @@ case ${1:-} in
         build
         minimize
         ;;
-    *) fail "usage: scripts/fuzz.sh build | smoke [TARGET] | campaign | minimize" ;;
+    *) fail "usage: scripts/fuzz.sh build | smoke [TARGET] | campaign | minimize | package" ;;
 esac
