@@ -2,7 +2,7 @@
 # Every target does its own set-up and needs no terminal.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test install uninstall cluster bench regress soak torture kernels package tutorial miri fuzz fuzz-corpus mutants fmt setup-demo setup-test setup-bench setup-kernels setup-package
+.PHONY: help demo test install uninstall cluster bench regress soak torture kernels package release tutorial miri fuzz fuzz-corpus mutants fmt setup-demo setup-test setup-bench setup-kernels setup-package setup-release
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -44,8 +44,12 @@ kernels: setup-kernels ## run the BPF programs on other kernels in QEMU (KERNELS
 	@scripts/kernels.sh $(KERNELS)
 
 # Outside of `make test`: it builds twice, and fetches minimal systems to install in.
-package: setup-package ## build the .deb, a static tarball and `cargo install`, and try each in a clean root (PACKAGES='deb ..')
+package: setup-package ## build the .deb, a static tarball, `cargo install` and the public crates, and try each in a clean root (PACKAGES='deb ..')
 	@scripts/package.sh $(PACKAGES)
+
+# Outside of `make test`: it builds twice, and four times with TWICE=1.
+release: setup-release ## build all files of a release into dist/, from the commit alone (TWICE=1: in two folders, compared)
+	@scripts/release.sh $(if $(TWICE),twice)
 
 # Outside of `make test`: it builds a package, and fetches a minimal system and a compiler to install in it.
 tutorial: setup-package ## follow the tutorials of the book in a clean root that has the .deb alone
@@ -71,5 +75,5 @@ fmt: ## format the sources
 	@rustfmt --edition 2024 guest/main.rs
 
 # A static pattern: make looks for no implicit rule of a phony target.
-setup-demo setup-test setup-bench setup-kernels setup-package: setup-%:
+setup-demo setup-test setup-bench setup-kernels setup-package setup-release: setup-%:
 	@scripts/setup.sh $*

@@ -13,6 +13,11 @@ if [ -f target/setup/env ]; then
     . target/setup/env
 fi
 
+VERSION=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
+
+# The crates that are for other programs as well.
+public_crates() { grep -L '^publish = false' crates/*/*/Cargo.toml | xargs -n 1 dirname | xargs -n 1 basename; }
+
 say() { printf '%s\n' "$*"; }
 warn() { printf 'note: %s\n' "$*" >&2; }
 fail() {

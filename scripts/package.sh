@@ -4,28 +4,63 @@
 #   whit_VERSION_ARCH.deb            for Debian and Ubuntu; its debug information is in whit-dbgsym_…
 #   whit-VERSION-ARCH.tar.gz         a static program, manual pages and completions
 #   cargo install --path crates/whit/whit, and of the other programs
+#   CRATE-VERSION.crate              of each public crate, built from what it holds alone
 #
-#   scripts/package.sh [deb] [tarball] [cargo]     (all three)
+#   scripts/package.sh [deb] [tarball] [cargo] [crates]     (all four)
 #
-# The clean roots are minimal Debian systems made by debootstrap; they need root. The tarball is also tried on other
-# releases, OTHER_SUITES='bullseye trixie'; one that cannot be fetched is skipped by name.
+#   BUILD_ONLY=1              tries nothing, and needs neither root nor debootstrap: for scripts/release.sh
+#   SOURCE_DATE_EPOCH=SECONDS the time of all files (default: that of the commit, or of an unpacked source tarball)
+#
+# The same sources and compilers give the same bytes of the .deb and the tarball, in any folder. The clean roots are
+# minimal Debian systems made by debootstrap; they need root. The tarball is also tried on other releases,
+# OTHER_SUITES='bullseye trixie'; one that cannot be fetched is skipped by name.
 set -euo pipefail
 . "$(dirname "$0")/env.sh"
 . "$ROOT/scripts/clean-root.sh"
 . "$ROOT/scripts/share.sh"
 
-VERSION=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 ARCH=$(uname -m)
 TARGET=$ARCH-unknown-linux-gnu
 MAX_RECORDER_BYTES=15000000
 goals=("$@")
-[ ${#goals[@]} -gt 0 ] || goals=(deb tarball cargo)
+[ ${#goals[@]} -gt 0 ] || goals=(deb tarball cargo crates)
+BUILD_ONLY=${BUILD_ONLY:-}
 
-for tool in objcopy dpkg-deb dpkg-shlibdeps debootstrap gzip cargo-deb; do
-    have "$tool" || fail "$tool is missing (make setup-package)"
-done
-[ "$(id -u)" = 0 ] || fail "the clean roots are made by debootstrap, which needs root: sudo make package"
+case "${goals[*]}" in
+    *deb* | *tarball*)
+        tools=(objcopy dpkg-deb dpkg-shlibdeps gzip cargo-deb)
+        [ -n "$BUILD_ONLY" ] || tools+=(debootstrap)
+        for tool in "${tools[@]}"; do
+            have "$tool" || fail "$tool is missing (make setup-package)"
+        done
+        [ -n "$BUILD_ONLY" ] || [ "$(id -u)" = 0 ] ||
+            fail "the clean roots are made by debootstrap, which needs root: sudo make package"
+        ;;
+esac
 mkdir -p "$OUT"
+umask 022
+# The files of a source tarball have the time of its commit.
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || stat -c %Y Cargo.toml)}
+export SOURCE_DATE_EPOCH
+
+# build_programs OPTION...: no program has the folder's path in it.
+build_programs() {
+    local sources=/usr/src/whit-$VERSION registry=${CARGO_HOME:-$HOME/.cargo}/registry/src
+    local flags="--remap-path-prefix=$ROOT=$sources" c_flags="-ffile-prefix-map=$ROOT=$sources" folder
+    for folder in "$registry"/*; do
+        # The place that a source tarball has for them.
+        flags+=" --remap-path-prefix=$folder=$sources/vendor"
+        c_flags+=" -ffile-prefix-map=$folder=$sources/vendor"
+    done
+    RUSTFLAGS="${RUSTFLAGS:-} $flags" CFLAGS="${CFLAGS:-} $c_flags" CXXFLAGS="${CXXFLAGS:-} $c_flags" \
+        cargo_build --profile dist --locked "${PROGRAM_PACKAGES[@]}" "$@"
+}
+
+# archive FOLDER: packs a folder of $OUT.
+archive() {
+    tar -C "$OUT" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" -cf - "$1" |
+        gzip -9n >"$OUT/$1.tar.gz"
+}
 
 # Takes the debug information of a program into a file that debuggers find by its build id.
 # split PROGRAM DEBUG-DIRECTORY
@@ -74,17 +109,20 @@ try() {
 }
 
 deb() {
-    local root=$OUT/root-deb
     rm -f "$OUT"/*.deb "$OUT"/*.ddeb
-    cargo_build --profile dist --locked "${PROGRAM_PACKAGES[@]}"
+    build_programs
     rm -rf "$OUT/share"
     share "$OUT/share" target/dist
-    quietly "$OUT/deb.log" env SOURCE_DATE_EPOCH="$(git log -1 --format=%ct)" \
-        cargo deb -p whit --no-build --profile dist --dbgsym --output "$OUT"
+    quietly "$OUT/deb.log" cargo deb -p whit --no-build --locked --profile dist --dbgsym --output "$OUT"
     # Debian's name for what Ubuntu calls .ddeb.
     for file in "$OUT"/*.ddeb; do
         [ ! -e "$file" ] || mv "$file" "${file%.ddeb}.deb"
     done
+    [ -n "$BUILD_ONLY" ] || try_deb
+}
+
+try_deb() {
+    local root=$OUT/root-deb file
     clean_root "$root"
     cp "$OUT"/*.deb "$root/tmp/"
     say "trying $(cd "$OUT" && echo whit_*.deb): depends on $(dpkg-deb -f "$OUT"/whit_*.deb Depends)"
@@ -104,9 +142,8 @@ deb() {
 tarball() {
     local name=whit-$VERSION-$ARCH tree program whit suite
     tree=$OUT/$name
-    rm -rf "$tree"
-    RUSTFLAGS="${RUSTFLAGS:-} -C target-feature=+crt-static" \
-        cargo_build --profile dist --locked "${PROGRAM_PACKAGES[@]}" --target "$TARGET"
+    rm -rf "$tree" "$tree-debug"
+    RUSTFLAGS="${RUSTFLAGS:-} -C target-feature=+crt-static" build_programs --target "$TARGET"
     # The last one makes the completions.
     for program in "${PROGRAMS[@]:1}" whit; do
         whit=$tree/bin/$program
@@ -115,9 +152,9 @@ tarball() {
         if readelf -d "$whit" | grep -q NEEDED; then fail "$whit is not static"; fi
     done
     share "$tree/share" "target/$TARGET/dist"
-    tar -C "$OUT" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$(git log -1 --format=%ct)" \
-        -czf "$OUT/$name.tar.gz" "$name"
-    tar -C "$OUT" -czf "$OUT/$name-debug.tar.gz" "$name-debug"
+    archive "$name"
+    archive "$name-debug"
+    [ -z "$BUILD_ONLY" ] || return 0
     try_tarball "$name" "$SUITE"
     for suite in ${OTHER_SUITES-bullseye trixie}; do
         if minimal_system "$suite"; then
@@ -152,13 +189,27 @@ cargo_install() {
     "$root/bin/whit" query -i "$OUT/cargo.data" -c "SELECT * FROM recording" >/dev/null
 }
 
+# Each public crate is built from its package alone, with the packages of the others in the place of a registry.
+crates() {
+    local options=() crate
+    rm -f "$OUT"/*.crate
+    for crate in $(public_crates); do options+=(-p "$crate"); done
+    say "cargo package ${options[*]}"
+    # The packages of changes without a commit are tried, too.
+    quietly "$OUT/crates.log" cargo package --locked --allow-dirty "${options[@]}"
+    for crate in $(public_crates); do
+        [ -e "$OUT/$crate-$VERSION.crate" ] || fail "there is no package of $crate ($OUT/crates.log)"
+    done
+}
+
 for goal in "${goals[@]}"; do
     case $goal in
         deb) deb ;;
         tarball) tarball ;;
         cargo) cargo_install ;;
-        *) fail "unknown package '$goal': deb, tarball or cargo" ;;
+        crates) crates ;;
+        *) fail "unknown package '$goal': deb, tarball, cargo or crates" ;;
     esac
 done
 say ""
-ls -sh1 "$OUT"/*.deb "$OUT"/*.tar.gz 2>/dev/null || true
+ls -sh1 "$OUT"/*.deb "$OUT"/*.tar.gz "$OUT"/*.crate 2>/dev/null || true

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Installs what `make demo`, `make test`, `make bench`, `make kernels` or `make package` needs and this machine lacks:
-# Debian's or Ubuntu's packages through apt-get, Rust through the official rustup installer.
+# Installs what `make demo`, `make test`, `make bench`, `make kernels`, `make package` or `make release`
+# needs and this machine lacks: Debian's or Ubuntu's packages through apt-get, Rust through the official rustup installer.
 #
-#   scripts/setup.sh demo|test|bench|kernels|package
+#   scripts/setup.sh demo|test|bench|kernels|package|release
 #
 # What is there already, from wherever it came, stays untouched.
 set -euo pipefail
@@ -257,6 +257,12 @@ rust_component() {
     quietly "$LOG" rustup component add "$2"
 }
 
+cargo_tool() {
+    have "$1" && return
+    say "setup: cargo install $1"
+    quietly "$LOG" cargo install --quiet --locked "$1"
+}
+
 case $GOAL in
     demo)
         compilers
@@ -305,10 +311,14 @@ case $GOAL in
         compilers
         rust
         required 'have debootstrap' debootstrap 'have dpkg-shlibdeps' dpkg-dev 'have objcopy' binutils
-        if ! have cargo-deb; then
-            say "setup: cargo install cargo-deb"
-            quietly "$LOG" cargo install --quiet --locked cargo-deb
-        fi
+        cargo_tool cargo-deb
         ;;
-    *) fail "usage: scripts/setup.sh demo|test|bench|kernels|package" ;;
+    release)
+        compilers
+        rust
+        required 'have dpkg-shlibdeps' dpkg-dev 'have objcopy' binutils 'have git' git
+        cargo_tool cargo-deb
+        cargo_tool cargo-cyclonedx
+        ;;
+    *) fail "usage: scripts/setup.sh demo|test|bench|kernels|package|release" ;;
 esac
