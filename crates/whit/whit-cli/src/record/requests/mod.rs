@@ -53,6 +53,16 @@ impl FromStr for RequestSpec {
         if binary.is_empty() || function.is_empty() {
             return Err(form.to_owned());
         }
+        let numbered = key.as_deref().and_then(|key| key.strip_prefix("arg"));
+        let is_argument =
+            numbered.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+        if is_argument && !function.contains("..") {
+            return Err(
+                "arg1 and the like are arguments of probes (BEGIN..END); a function has its first argument in %di, the second \
+                 in %si: ,key=%di"
+                    .to_owned(),
+            );
+        }
         let (name, function) = (name.to_owned(), function.to_owned());
         Ok(RequestSpec { name, binary: binary.into(), function, key })
     }
@@ -191,6 +201,9 @@ mod tests {
         {
             assert!(wrong.parse::<RequestSpec>().is_err(), "{wrong}");
         }
+        let error = "a=b:c,key=arg1:string".parse::<RequestSpec>().unwrap_err();
+        assert!(error.ends_with(",key=%di"), "{error}");
+        assert!("a=b:c..d,key=arg1:string".parse::<RequestSpec>().is_ok());
     }
 
     #[test]
