@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::perf_rows::{START, in_directory, narrow, place, record_program, write_branches};
+use crate::script_fields::assert_same_samples;
 use crate::support::Skip;
 use crate::support::tools::{perf, record, repository, text, whit, workload};
 
@@ -264,8 +265,11 @@ fn files_of_events_are_perfs() {
             })
         };
         let (ours, theirs) = (dumps(whit()), dumps(perf()?));
-        assert_eq!(ours, theirs);
-        assert!(ours.iter().all(|dump| !dump.is_empty()), "{ours:?}");
+        for (our, their) in ours.iter().zip(&theirs) {
+            assert!(!our.is_empty(), "{ours:?}");
+            // A page fault may be in a PLT, which perf names in another way.
+            assert_same_samples(our, their, &["--per-event-dump"]);
+        }
         Ok(())
     });
 }
