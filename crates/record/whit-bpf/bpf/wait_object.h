@@ -471,7 +471,7 @@ static ALWAYS_INLINE u32 inet_role(u64 sock)
 {
 	u32 protocol = kernel_field(struct sock, sock, sk_protocol);
 
-	/* One that has a peer was connected: nobody accepts datagrams. */
+	/* One that has a peer was connected: datagrams are not accepted. */
 	if (protocol == IPPROTO_UDP)
 		return kernel_field(struct sock, sock, __sk_common.skc_dport) ? SOCKET_CONNECTED : 0;
 	if (protocol != IPPROTO_TCP ||

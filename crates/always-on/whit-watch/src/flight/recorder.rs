@@ -36,7 +36,7 @@ impl Shared {
         *lock(&self.triggers) = Arc::downgrade(triggers);
     }
 
-    /// Hands a request on, where somebody waits for events.
+    /// Hands a request on, where a trigger waits for events.
     pub(super) fn report(&self, request: RecordedRequest) {
         let triggers = lock(&self.triggers).upgrade();
         if let Some(triggers) = triggers {

@@ -30,13 +30,13 @@ pub struct SlowRequest {
 pub struct SlowRequests {
     marks: RequestEvents,
     table: EventTable,
-    /// By number of the requests; none where nobody asks for these.
+    /// By number of the requests; none where no limit asks for these.
     kinds: Vec<Option<Kind>>,
     waiting: Vec<(TimestampNs, News)>,
     newest: TimestampNs,
     /// The newest record at the end of the round before.
     whole: TimestampNs,
-    /// Losses within whose time the next news are.
+    /// Losses that the time of the next news lies in.
     losses: usize,
     uncertain: u64,
 }
@@ -99,7 +99,7 @@ impl SlowRequests {
         }
     }
 
-    /// Requests with a limit whose duration is not known, since records were lost meanwhile.
+    /// Requests with a limit that have no known duration, since records were lost meanwhile.
     pub fn uncertain(&self) -> u64 {
         self.uncertain
     }

@@ -83,7 +83,7 @@ fn recordings_of_releases_are_kept() {
     }
 }
 
-/// Writes a dataset whose paths are those of the repository.
+/// Writes a dataset with the paths of the repository.
 fn export(dataset: &Path) {
     let _ = fs::remove_dir_all(dataset);
     let golden = Golden::folder();
