@@ -64,7 +64,10 @@ pub fn command(program: impl AsRef<OsStr>) -> Command {
 /// The whit under test: the one just built, or the one that `WHIT` names. Tests pass
 /// `env!("CARGO_BIN_EXE_whit")`, which only cargo knows.
 pub fn whit(built: &str) -> Command {
-    command(std::env::var_os("WHIT").unwrap_or_else(|| built.into()))
+    let mut whit = command(std::env::var_os("WHIT").unwrap_or_else(|| built.into()));
+    // Tests share the unwind tables of programs: to make them takes seconds where a whole machine is recorded.
+    whit.env("XDG_CACHE_HOME", Path::new(built).with_file_name("cache-of-tests"));
+    whit
 }
 
 /// A program in the folder of the whit under test. `make test` builds it before; cargo does not, for tests of another

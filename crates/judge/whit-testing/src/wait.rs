@@ -7,8 +7,10 @@ use std::time::{Duration, Instant};
 pub const PATIENCE: Duration = Duration::from_secs(180);
 /// A recorder has samples of so much work.
 pub const WORK: Duration = Duration::from_millis(50);
-/// Between two looks.
+/// At least between two looks.
 const LOOK: Duration = Duration::from_millis(5);
+/// A look may run a program, which then leaves so many times its duration to the process that it waits for.
+const PAUSES_PER_LOOK: u32 = 3;
 
 /// Waits until something is true.
 ///
@@ -28,13 +30,16 @@ pub fn is_soon(is_true: impl FnMut() -> bool) -> bool {
 /// Waits until something is true; gives whether it is within this time. For events that need not come.
 pub fn is_within(patience: Duration, mut is_true: impl FnMut() -> bool) -> bool {
     let begin = Instant::now();
-    while !is_true() {
+    loop {
+        let looked = Instant::now();
+        if is_true() {
+            return true;
+        }
         if begin.elapsed() > patience {
             return false;
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(LOOK.max(PAUSES_PER_LOOK * looked.elapsed()));
     }
-    true
 }
 
 /// Waits until the command that a recorder or counter has started runs under this name: its exec starts the

@@ -44,8 +44,7 @@ fn where_programs_load_stacks_need_no_further_option() {
         let (place, program) = (tempfile::tempdir().expect("make a directory"), workload("deep")?);
         let out = place.path().join("perf.data");
         for options in [&[][..], &["-g"], &["--engine=auto"], &["--engine=auto", "-g"]] {
-            let mut recorder = whit();
-            recorder.env("XDG_CACHE_HOME", place.path());
+            let recorder = whit();
             let options = [&["-e", "cpu-clock"], options].concat();
             let said = record(recorder, &options, &program, &out);
             let names_engine = options.contains(&"--engine=auto");

@@ -34,7 +34,6 @@ fn compare(program: &str, file: &str, moments: &Moments) -> Result<Value, Skip> 
     let json = place.path().join("stacks.json");
     let run = |milliseconds: &str| {
         let mut bench: Command = whit();
-        bench.env("XDG_CACHE_HOME", place.path().join("cache"));
         bench.args(["bench", "stacks", "--programs", program]).args(moments.options);
         bench
             .arg("--milliseconds")

@@ -72,7 +72,7 @@ impl Asked {
         let data = root.path().join("mutexes.data");
         let mut recorder = whit();
         recorder.args(["record", "--engine=bpf", "--wakeups", "-q", "-o"]).arg(&data);
-        recorder.env("XDG_CACHE_HOME", root.path()).arg("--").arg(workload("mutexes")?);
+        recorder.arg("--").arg(workload("mutexes")?);
         record(&mut recorder)?;
         Ok(Asked { name: "mutexes", data, symbols: Vec::new(), _root: Some(root) })
     }

@@ -25,7 +25,6 @@ impl Recorded {
     fn new(options: &[&str], program: &[&str]) -> Result<Recorded, Skip> {
         let directory = tempfile::tempdir().expect("make a directory");
         let mut recorder: Command = whit();
-        recorder.env("XDG_CACHE_HOME", directory.path().join("cache"));
         recorder.args(["record", "--engine=ring", "-a", "-e", "cpu-clock"]).args(options);
         recorder.arg("-o").arg(directory.path().join("perf.data")).arg("--");
         recorder.args(program);
@@ -119,7 +118,6 @@ fn streams_and_the_files_of_killed_recorders_state_what_was_left_out() {
         for engine in ["--engine=ring", "--engine=bpf"] {
             let recorder = |output: &Path| {
                 let mut recorder = whit();
-                recorder.env("XDG_CACHE_HOME", folder.path().join("cache"));
                 recorder.args(["record", "-q", "-a", engine]).args(options);
                 recorder.arg("-o").arg(output).args(["--", "sleep", "120"]);
                 recorder
@@ -192,7 +190,6 @@ fn a_quota_is_the_capacity() {
         ] {
             let folder = tempfile::tempdir().expect("make a directory");
             let mut recorder: Command = whit();
-            recorder.env("XDG_CACHE_HOME", folder.path().join("cache"));
             recorder
                 .args(["record", "--engine=ring", "-F", "4000", "--max-overhead", "0.3"])
                 .args(options);

@@ -41,7 +41,7 @@ fn python() -> Result<PathBuf, Skip> {
 fn recorded(place: &Path, engine: &str, variables: &[&str]) -> Result<[String; 2], Skip> {
     std::fs::write(place.join("busy.py"), PROGRAM).expect("write a program");
     let mut recorder = whit();
-    recorder.current_dir(place).env("HOME", place).env("XDG_CACHE_HOME", place);
+    recorder.current_dir(place).env("HOME", place);
     recorder.env("COMPlus_ReadyToRun", "0").envs(variables.iter().map(|name| (name, "1")));
     recorder.args(["record", "-N", "-g", engine, "-e", "cpu-clock:u", "-F", "499", "-o"]);
     recorder.arg("perf.data").arg("--").arg(python()?).arg("busy.py");

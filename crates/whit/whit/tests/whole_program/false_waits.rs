@@ -148,7 +148,6 @@ fn sleeper(way: &Way) -> Result<Command, Skip> {
 
 fn whit_record(way: &Way, directory: &Path) -> Command {
     let mut whit = whit();
-    whit.env("XDG_CACHE_HOME", directory.join("cache"));
     whit.args(["record", "--engine=ring", "-F", "999", "-o"]).arg(directory.join("perf.data"));
     whit.args(way.options.split_whitespace());
     if !way.options.contains("-e ") {

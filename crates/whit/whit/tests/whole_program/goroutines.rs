@@ -47,7 +47,7 @@ fn recorded(
     probe::uprobes()?;
     let mut recorder = whit();
     recorder.args(["record", "-q", "--goroutines"]).args(options).arg("-o").arg(data);
-    recorder.env("XDG_CACHE_HOME", data.with_extension("cache")).arg("--").arg(program);
+    recorder.arg("--").arg(program);
     recorder.args(["-rounds", &ROUNDS.to_string(), "-idle", &IDLE.to_string()]);
     let said = record(&mut recorder)?;
     let mut waits: BTreeMap<String, Vec<Stated>> = BTreeMap::new();

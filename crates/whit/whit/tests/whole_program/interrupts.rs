@@ -130,7 +130,7 @@ fn a_flood_of_softirqs_takes_the_time_that_perf_shows() {
         let inner = whit();
         recorder.arg("--").arg(inner.get_program());
         recorder.args(["record", "-q", "-a", "--engine=bpf", "--switch-events", "-F", "99", "-o"]);
-        recorder.arg(&data).env("XDG_CACHE_HOME", folder.path().join("cache")).arg("--");
+        recorder.arg(&data).arg("--");
         record(recorder.arg(flood).args(["--iterations", "4000", "--receivers", "256"]))?;
         let wall = wall(&data);
         assert_sums(&wall);
@@ -182,7 +182,6 @@ fn packed_and_ordinary_recordings_have_the_same_accounts() {
             let mut recorder = whit();
             recorder.args(["record", "-q", "-a", "--engine=bpf", "--switch-events", "-F", "99"]);
             recorder.args(options).arg("-o").arg(data);
-            recorder.env("XDG_CACHE_HOME", folder.path().join("cache"));
             record(recorder.args(["--", "sleep", "0.3"])).map(|_| ())
         };
         run(&packed, &[])?;
@@ -228,7 +227,7 @@ fn stolen_time_is_what_the_kernel_counts() {
         let before = stolen_by_kernel();
         let mut recorder = whit();
         recorder.args(["record", "-q", "-a", "--engine=bpf", "--switch-events", "-F", "99", "-o"]);
-        recorder.arg(&data).env("XDG_CACHE_HOME", folder.path().join("cache"));
+        recorder.arg(&data);
         record(recorder.arg("--").arg(load).args(["--threads", "8", "--iterations", "50000"]))?;
         let counted = stolen_by_kernel() - before;
         let wall = wall(&data);

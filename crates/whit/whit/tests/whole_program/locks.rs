@@ -56,36 +56,27 @@ fn counted(text: &str) -> BTreeMap<String, Counted> {
 }
 
 /// Records the program; gives its own figures by the symbol of the lock.
-fn recorded(
-    data: &Path,
-    cache: &Path,
-    arguments: &[&str],
-) -> Result<BTreeMap<String, Counted>, Skip> {
-    recorded_under(whit(), data, cache, arguments)
+fn recorded(data: &Path, arguments: &[&str]) -> Result<BTreeMap<String, Counted>, Skip> {
+    recorded_under(whit(), data, arguments)
 }
 
 /// The same with a recorder that the end of another command starts.
 fn recorded_under(
     mut recorder: Command,
     data: &Path,
-    cache: &Path,
     arguments: &[&str],
 ) -> Result<BTreeMap<String, Counted>, Skip> {
     let mut program = command(workload("mutexes")?);
     let program = program.args(["--rounds", &ROUNDS.to_string()]);
-    recorder
-        .args(["record", "--engine=ring", "-q", "-o"])
-        .arg(data)
-        .args(arguments)
-        .env("XDG_CACHE_HOME", cache);
+    recorder.args(["record", "--engine=ring", "-q", "-o"]).arg(data).args(arguments);
     recorder.arg("--").arg(program.get_program()).args(program.get_args());
     let said = record(&mut recorder)?;
     Ok(counted(&String::from_utf8_lossy(&said)))
 }
 
-pub(crate) fn with_wakeups(data: &Path, cache: &Path) -> Result<BTreeMap<String, Counted>, Skip> {
+pub(crate) fn with_wakeups(data: &Path) -> Result<BTreeMap<String, Counted>, Skip> {
     probe::bpf_stacks()?;
-    recorded(data, cache, &["--engine=bpf", "--wakeups"])
+    recorded(data, &["--engine=bpf", "--wakeups"])
 }
 
 pub(crate) fn locks(data: &Path, arguments: &[&str]) -> Value {
@@ -151,7 +142,7 @@ fn locks_are_those_of_the_program() {
     check("locks_are_those_of_the_program", || {
         let dir = tempfile::tempdir().expect("a folder");
         let data = dir.path().join("perf.data");
-        let all = with_wakeups(&data, dir.path())?;
+        let all = with_wakeups(&data)?;
         let json = locks(&data, &[]);
         agree(&json, &all);
         let slow = row(&json, "slow_lock");
@@ -243,11 +234,11 @@ fn recordings_without_addresses_stacks_or_wakers_are_explained() {
                 assert!(stderr(&said).contains(words), "{words}: {}", stderr(&said));
             }
         };
-        recorded(&data, dir.path(), &["-e", "cpu-clock"])?;
+        recorded(&data, &["-e", "cpu-clock"])?;
         refused(&[], &["has no context switches", "--engine=bpf --wakeups"]);
-        recorded(&data, dir.path(), &["--switch-events", "-e", "cpu-clock"])?;
+        recorded(&data, &["--switch-events", "-e", "cpu-clock"])?;
         refused(&[], &["no call stacks of switches", "whit record --engine=bpf --wakeups"]);
-        let all = recorded(&data, dir.path(), &SAMPLED_SWITCHES)?;
+        let all = recorded(&data, &SAMPLED_SWITCHES)?;
         refused(&["--by", "holder"], &["no wake-ups", "whit record --engine=bpf --wakeups"]);
         let table = text(whit().args(["locks", "-i"]).arg(&data));
         for words in [
@@ -283,7 +274,7 @@ fn another_recorder_takes_no_samples_away() {
             "-o",
         ]);
         other.arg(dir.path().join("other.data")).arg("--").arg(whit().get_program());
-        let all = recorded_under(other, &data, dir.path(), &SAMPLED_SWITCHES)?;
+        let all = recorded_under(other, &data, &SAMPLED_SWITCHES)?;
         assert_sites(&data, &all);
         Ok(())
     });

@@ -21,7 +21,6 @@ impl Recorded {
     fn new(options: &[&str], program: &[&str]) -> Result<Recorded, Skip> {
         let directory = tempfile::tempdir().expect("make a directory");
         let mut recorder: Command = whit();
-        recorder.env("XDG_CACHE_HOME", directory.path().join("cache"));
         recorder.args(["record", "--engine=bpf", "--off-cpu", "-e", "cpu-clock", "-F", "99"]);
         recorder.args(options).arg("-o").arg(directory.path().join("perf.data")).arg("--");
         recorder.arg(workload(program[0])?).args(&program[1..]);
@@ -197,7 +196,6 @@ fn sampled_waits_are_in_proportion_to_the_recorded_ones() {
         let directory = tempfile::tempdir().expect("make a directory");
         let data = directory.path().join("perf.data");
         let mut recorder: Command = whit();
-        recorder.env("XDG_CACHE_HOME", directory.path().join("cache"));
         recorder.args(["record", "--engine=bpf", "--switch-events", "-e", "cpu-clock", "-F", "99"]);
         recorder.args(["--off-cpu-period", &PERIOD_NS.to_string(), "-o"]).arg(&data);
         recorder.arg("--").arg(workload("waits")?).args(["--iterations", "4000"]);

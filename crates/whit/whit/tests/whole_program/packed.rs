@@ -37,7 +37,6 @@ impl TestFolder {
     fn recorder(&self, options: &str, iterations: &str) -> Result<Command, Skip> {
         probe::bpf_stacks()?;
         let mut recorder = whit();
-        recorder.env("XDG_CACHE_HOME", self.path("cache"));
         recorder.args("record -v --engine=bpf --switch-events -e cpu-clock -F 999".split(' '));
         let ring = if options.contains("-m ") { "" } else { "-m 8M" };
         recorder.args(ring.split_whitespace());

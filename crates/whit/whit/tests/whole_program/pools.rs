@@ -65,7 +65,6 @@ fn a_pool_that_exists_is_sampled_by_its_cpu_time() {
         // The command begins when the events are on, and is ended when the pool has.
         let begin = format!("trap 'exit 0' TERM; kill -USR1 {pid}; while :; do sleep 0.1; done");
         let mut recorder = whit();
-        recorder.env("XDG_CACHE_HOME", place.path());
         recorder.args(["record", "--engine=bpf", "-e", "cpu-clock", "-F", HZ, "-p", &pid, "-o"]);
         let output = run::record(recorder.arg(&out).args(["--", "sh", "-c", &begin]));
         let worked = worked(&line());
@@ -116,7 +115,6 @@ fn only_a_command_and_its_children_are_sampled_by_their_cpu_time() {
         let pool = format!("{pool} --threads {THREADS} --every-us {EVERY_US} --seconds {SECONDS}");
         let both = format!("{pool} & {pool}; wait");
         let mut recorder = whit();
-        recorder.env("XDG_CACHE_HOME", place.path());
         recorder.args(["record", "--engine=bpf", "-e", "cpu-clock", "-F", HZ, "-o"]).arg(&out);
         let output = run::record(recorder.args(["--", "sh", "-c", &both]))?;
         let said = run::stderr(&output);

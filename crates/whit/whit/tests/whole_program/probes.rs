@@ -107,7 +107,6 @@ fn each_hit_of_a_probe_has_its_stack_with_samples_of_a_clock() {
         let count = ITERATIONS.to_string();
         for engine in ["--engine=bpf", "--engine=auto"] {
             let mut recorder = whit();
-            recorder.env("XDG_CACHE_HOME", place.path());
             recorder.args(["record", "-v", engine, "-e", "cpu-clock"]).args(probes.events());
             recorder.arg("-o").arg(&out).arg("--").arg(&program).args(["--iterations", &count]);
             let said = whit_testing::run::stderr(&whit_testing::run::record(&mut recorder)?);

@@ -100,7 +100,7 @@ fn record_program(
     program: &[&str],
 ) -> Result<String, Skip> {
     let mut recorder: Command = whit();
-    recorder.current_dir(place).env("XDG_CACHE_HOME", place);
+    recorder.current_dir(place);
     recorder.args(["record", "-v", "--engine=bpf", "-o", "perf.data"]).args(options);
     recorder.arg("--").arg(python).args(program);
     let output = whit_testing::run::record(&mut recorder)?;
@@ -262,7 +262,7 @@ fn waits_have_pythons_functions() {
         let place = tempfile::tempdir().expect("make a directory");
         std::fs::write(place.path().join("locked.py"), LOCKED).expect("write a program");
         let mut recorder: Command = whit();
-        recorder.current_dir(place.path()).env("XDG_CACHE_HOME", place.path());
+        recorder.current_dir(place.path());
         recorder.args(["record", "-v", "--engine=bpf", "--switch-events", "-e", "cpu-clock"]);
         recorder.args(["-F", "99", "-o", "perf.data", "--"]).arg(python).arg("locked.py");
         let output = whit_testing::run::record(&mut recorder)?;

@@ -66,7 +66,7 @@ impl Place {
 
     fn recorder(&self, options: &str) -> Command {
         let mut recorder = whit();
-        recorder.current_dir(self.folder.path()).env("XDG_CACHE_HOME", self.folder.path());
+        recorder.current_dir(self.folder.path());
         recorder.args(["record", "-N", "--engine=bpf", "-e", "cpu-clock:u", "-F", "499"]);
         recorder.args(options.split_ascii_whitespace());
         recorder

@@ -42,7 +42,7 @@ fn recorded(data: &Path) -> Result<(BTreeMap<u64, Stated>, u64), Skip> {
     recorder.args(["--request", &(function("call", "handle") + ",key=%di")]);
     recorder.args(["--request", &function("left", "leave_early")]);
     recorder.args(["--request", &function("pair", "begin..requests:end,key=arg1")]);
-    recorder.env("XDG_CACHE_HOME", data.with_extension("cache")).arg("--").arg(&program);
+    recorder.arg("--").arg(&program);
     let said = record(recorder.args(["--requests", &REQUESTS.to_string()]))?;
     let said = String::from_utf8_lossy(&said);
     let calls = said.lines().filter(|line| line.starts_with("request "));
@@ -377,7 +377,7 @@ fn the_query_of_a_lock_holder_is_named() {
         recorder.args(["record", "-q", "--engine=bpf", "-a", "--request"]);
         recorder
             .arg(format!("query={}:query__start..query__done,key=arg1:string", server.display()));
-        recorder.env("XDG_CACHE_HOME", folder.path()).arg("-o").arg(&data);
+        recorder.arg("-o").arg(&data);
         let session = postgres.client("psql", &["-q", "postgres"]);
         recorder.args(["--", "sh", "-c", LOCK, "sh", HOLDER]).arg(session.get_program());
         record(recorder.args(session.get_args()).current_dir("/"))?;
@@ -516,7 +516,7 @@ fn probes_of_a_killed_recorder_are_removed() {
             recorder.args(["record", "-q", "-o"]).arg(folder.path().join(file));
             let request = format!("a={}:handle", program.display());
             recorder.args(["--request", &request]);
-            recorder.env("XDG_CACHE_HOME", folder.path()).arg("--");
+            recorder.arg("--");
             recorder
         };
         let mut killed =

@@ -57,7 +57,7 @@ fn record(
 ) -> Result<String, Skip> {
     std::fs::write(place.join("busy.py"), BUSY).expect("write a program");
     let mut recorder = whit();
-    recorder.current_dir(place).env("XDG_CACHE_HOME", place);
+    recorder.current_dir(place);
     recorder
         .args(["record", "--engine=ring", "-e", "cpu-clock:u", "-F", "499", "-o", "perf.data"])
         .args(options);
@@ -153,7 +153,7 @@ fn node_gets_names_by_the_way_that_the_recorder_says() {
         std::fs::write(place.path().join("busy.js"), busy).expect("write a program");
         let said = |options: &[&str]| -> Result<(String, String), Skip> {
             let mut recorder: Command = whit();
-            recorder.current_dir(place.path()).env("XDG_CACHE_HOME", place.path());
+            recorder.current_dir(place.path());
             recorder.args([
                 "record",
                 "-e",
@@ -226,12 +226,7 @@ fn busy_java(place: &Path, options: &[&str]) -> Load {
 /// Records a second of a process; gives the messages, and the table of functions.
 fn record_process(place: &Path, pid: u32, options: &[&str]) -> Result<(String, String), Skip> {
     let mut recorder = whit();
-    recorder.current_dir(place).env("XDG_CACHE_HOME", place).args([
-        "record",
-        "--engine=ring",
-        "-e",
-        "cpu-clock:u",
-    ]);
+    recorder.current_dir(place).args(["record", "--engine=ring", "-e", "cpu-clock:u"]);
     recorder.args(["-F", "499", "-g", "--engine=ring", "-o", "perf.data"]).args(options);
     recorder.args(["-p", &pid.to_string(), "--", "sleep", "1"]);
     let messages = whit_testing::run::record(&mut recorder)?.stderr;
@@ -305,7 +300,7 @@ fn parked_threads_of_java_without_names_are_counted() {
         let place = tempfile::tempdir().expect("make a directory");
         std::fs::write(place.path().join("Parked.java"), PARKED_JAVA).expect("write a program");
         let mut recorder = whit();
-        recorder.current_dir(place.path()).env("XDG_CACHE_HOME", place.path());
+        recorder.current_dir(place.path());
         recorder.args(["record", "--engine=bpf", "--wakeups", "-o", "perf.data", "--"]);
         whit_testing::run::record(recorder.args(["java", "Parked.java"]))?;
         let locks = |options: &[&str]| {

@@ -50,7 +50,6 @@ impl TestFolder {
         arguments: &[&str],
     ) -> Result<(String, String), Skip> {
         let mut recorder: Command = whit();
-        recorder.env("XDG_CACHE_HOME", self.0.path().join("cache"));
         recorder.args(["record", "-v", "--engine=bpf", "-e", "cpu-clock", "-o"]).arg(self.data());
         recorder.args(options).arg("--").arg(program).args(arguments);
         let output = whit_testing::run::record(&mut recorder)?;
@@ -187,7 +186,6 @@ fn in_a_pid_namespace_of_its_own() {
         probe::need_program("unshare", &[&namespace[..], &["true"]].concat())?;
         let mut recorder = Command::new("unshare");
         recorder.args(namespace).arg(whit().get_program());
-        recorder.env("XDG_CACHE_HOME", place.0.path().join("cache"));
         recorder.args(["record", "--engine=bpf", "--wakeups", "-e", "cpu-clock", "-o"]);
         recorder.arg(place.data()).arg("--").arg(program);
         let output = recorder.args(["--iterations", "5000", "--threads", "4"]).output();
@@ -603,7 +601,7 @@ fn an_idle_cpu_that_comes_first_hides_no_registers() {
         for _ in 0..WHOLE_MACHINES {
             let mut recorder = whit();
             recorder.args(["record", "-a", "--engine=bpf", "--wakeups", "-e", "cpu-clock", "-o"]);
-            recorder.arg(folder.path().join("perf.data")).env("XDG_CACHE_HOME", folder.path());
+            recorder.arg(folder.path().join("perf.data"));
             recorder.arg("--").arg(&program).args(["--threads", "2", "--iterations", "300"]);
             let output = whit_testing::run::record(&mut recorder)?;
             let said = whit_testing::run::stderr(&output);

@@ -43,7 +43,7 @@ fn waits_for_a_quota_are_those_that_the_kernel_counts() {
         let before = read();
         let mut recorder = whit();
         recorder.args(["record", "-q", "--engine=bpf", "--switch-events", "-F", "99", "-o"]);
-        recorder.arg(&data).env("XDG_CACHE_HOME", folder.path().join("cache"));
+        recorder.arg(&data);
         recorder.args(["-p", &limited.id().to_string(), "--", "sh", "-c"]);
         // Counts from within the recorded time.
         let said = record(recorder.args(["cat $0; sleep 1; echo; cat $0"]).arg(limited.counts()))?;

@@ -18,7 +18,6 @@ pub(crate) fn recorded(data: &Path, dir: &Path) -> Result<(), Skip> {
     let program = program.arg(dir).args(["--milliseconds", "500"]);
     let mut recorder = whit();
     recorder.args(["record", "--engine=bpf", "--wakeups", "-q", "-o"]).arg(data);
-    recorder.env("XDG_CACHE_HOME", dir);
     recorder.arg("--").arg(program.get_program()).args(program.get_args());
     record(&mut recorder).map(|_| ())
 }
@@ -131,7 +130,7 @@ fn threads_of_python_wait_for_what_their_functions_say() {
         std::fs::write(&program, PYTHON).expect("write a program");
         let mut recorder = whit();
         recorder.args(["record", "-N", "--engine=bpf", "--wakeups", "-q", "-o"]).arg(&data);
-        recorder.env("XDG_CACHE_HOME", dir.path()).arg("--").arg(python).arg(&program);
+        recorder.arg("--").arg(python).arg(&program);
         record(&mut recorder)?;
         let waited = |function: &str, class: &str| {
             let arguments = ["--symbols", function, "--only-class", class];

@@ -22,7 +22,7 @@ fn recorded(data: &Path) -> Result<String, Skip> {
     let program = workload("pipeline")?;
     let mut recorder = whit();
     recorder.args(["record", "-q", "--engine=bpf", "--wakeups", "-F", "997", "-o"]).arg(data);
-    recorder.env("XDG_CACHE_HOME", data.with_extension("cache")).arg("--").arg(program);
+    recorder.arg("--").arg(program);
     let said = record(recorder.args(["--iterations", &ITEMS.to_string()]))?;
     Ok(String::from_utf8_lossy(&said).into_owned())
 }
@@ -114,7 +114,7 @@ fn a_path_leads_through_connections_to_other_processes() {
         let program = workload("relay")?;
         let mut recorder = whit();
         recorder.args(["record", "-q", "--engine=bpf", "--wakeups", "-o"]).arg(&data);
-        recorder.env("XDG_CACHE_HOME", data.with_extension("cache")).arg("--").arg(program);
+        recorder.arg("--").arg(program);
         let said = record(recorder.args(["--iterations", &QUERIES.to_string()]))?;
         let said = String::from_utf8_lossy(&said);
         let (_, stated) = said.trim().split_once("cpu_ns=").expect("the line of the backend");
@@ -166,7 +166,7 @@ fn a_function_of_python_is_why_and_not_its_runtime() {
         let data = folder.path().join("perf.data");
         let mut recorder = whit();
         recorder.args(["record", "-q", "--engine=bpf", "--wakeups", "-F", "997", "-o"]).arg(&data);
-        recorder.env("XDG_CACHE_HOME", data.with_extension("cache")).arg("--").arg(python);
+        recorder.arg("--").arg(python);
         record(recorder.args(["-c", REPORT]))?;
         let json = text(whit().args(["why", "--json", "--no-debuginfod", "-i"]).arg(&data));
         let why: Value = serde_json::from_str(&json).expect("JSON");
@@ -228,7 +228,7 @@ fn waits_for_a_cpu_name_the_thread_that_had_it() {
         let other = Busy::by(command("taskset").args(["-c", "0", "sh"]));
         let mut recorder = whit();
         recorder.args(["record", "-q", "-a", "--engine=bpf", "--wakeups", "-F", "97", "-o"]);
-        recorder.arg(&data).env("XDG_CACHE_HOME", folder.path().join("cache"));
+        recorder.arg(&data);
         recorder.args(["--", "taskset", "-c", "0"]).arg(workload("pipeline")?);
         let said = record(recorder.args(["--iterations", "20"]))?;
         let said = String::from_utf8_lossy(&said).into_owned();

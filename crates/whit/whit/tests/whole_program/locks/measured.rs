@@ -17,7 +17,7 @@ fn waits_are_as_long_as_the_calls() {
             "waits are shorter than the calls, as a share of the tolerance",
             1.0,
             || {
-                let all = with_wakeups(&data, dir.path())?;
+                let all = with_wakeups(&data)?;
                 let json = locks(&data, &[]);
                 agree(&json, &all);
                 let share = all.iter().map(|(name, of_program)| {

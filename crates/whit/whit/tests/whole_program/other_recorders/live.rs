@@ -133,7 +133,7 @@ fn waits_for_locks_are_those_of_the_program_with_other_recorders() {
     check("waits_for_locks_are_those_of_the_program_with_other_recorders", || {
         alone_and_with_others("waits_for_locks", |other, place| {
             let data = place.join("ours.data");
-            let all = locks::with_wakeups(&data, place)?;
+            let all = locks::with_wakeups(&data)?;
             let json = locks::locks(&data, &[]);
             eprintln!("waits beside {other}");
             locks::agree(&json, &all);

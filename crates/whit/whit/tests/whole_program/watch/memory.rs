@@ -134,7 +134,7 @@ fn processes_with_a_hundred_thousand_mappings_fit_into_128_mib() {
 
 /// Sides of a storm, which run at the same time.
 const STORM: [(&str, u64); 3] = [("--threads", 10_000), ("--forks", 10_000), ("--dlopens", 2_000)];
-const STORMS: u64 = 5;
+const STORMS: u64 = 3;
 /// Descriptors that the recorder holds of mapped files at most (`HELD_MAX` of `whit-capture`), and others that come and
 /// go while files are read.
 const DESCRIPTORS_MORE: usize = 192 + 64;
