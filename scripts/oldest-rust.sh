@@ -40,6 +40,8 @@ else
     }
 fi
 export RUSTC
+# Lints are those of the installed compiler.
+unset RUSTC_WORKSPACE_WRAPPER
 "$RUSTC" --version | grep -F " $VERSION." || fail "$RUSTC is not Rust $VERSION"
 for crate in whit-pmu whit-vpmu; do
     grep -q "^rust-version = \"$VERSION\"" "crates/pmu/$crate/Cargo.toml" || fail "$crate states another rust-version"

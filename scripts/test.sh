@@ -16,6 +16,8 @@ SHOWN_LINES=200
 SHOWN_COLUMNS=600
 # Programs of fuzz targets search until they are stopped.
 EVERYTHING=(--workspace --exclude whit-fuzz)
+# Crates have their lints where they are compiled.
+export RUSTC_WORKSPACE_WRAPPER=$ROOT/scripts/lint-rustc.sh WHIT_LINT_FOLDER=$ROOT/target/lints
 # The oldest node whose test runner knows the options that web/test/run.sh gives.
 NODE_MAJOR_MIN=18
 # Tests append `name: reason` here when this machine lacks something that they need.
@@ -102,7 +104,20 @@ ended() {
     fi
 }
 
-documentation() { RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet; }
+# All at once: another choice of packages or targets has other features, and builds their crates again. Tests run
+# programs of other packages, and `cargo test` builds only those of the tested one.
+build() { cargo build "${EVERYTHING[@]}" --lib --bins --examples --tests --locked --quiet; }
+
+# cargo prints the warnings of what it does not compile again, too.
+lints() {
+    build || return
+    [ ! -s "$(log_of "lints")" ] || return 1
+}
+
+documentation() {
+    RUSTDOC=$ROOT/scripts/rustdoc.sh WHIT_DOC_FOLDER=$ROOT/target/doc \
+        cargo test "${EVERYTHING[@]}" --doc --locked --quiet --no-fail-fast
+}
 
 # run.sh runs the page's modules under node and the page in Chromium, and leaves the latter out
 # where there is no Chromium.
@@ -199,16 +214,14 @@ step "import circles" scripts/circles.pl crates/*/*
 step "judgement of sleeps" scripts/sleeps.pl --self-test
 step "sleeps in tests" scripts/sleeps.pl
 step "workloads" make -C bench/workloads
-step "lints" cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
 step "whit-pmu without std" cargo build -p whit-pmu --no-default-features --locked --quiet
 step "whit-vpmu alone" cargo build -p whit-vpmu --locked --quiet
 oldest_rust
 step "whit-pmu with alloc" cargo build -p whit-pmu --features alloc --locked --quiet
-# All at once: another choice of packages or targets has other features, and builds their crates again. Tests run
-# programs of other packages, and `cargo test` builds only those of the tested one.
-step "programs and tests" cargo build "${EVERYTHING[@]}" --lib --bins --examples --tests --locked --quiet
+step "programs and tests" build
+step "lints" lints
 step "unit and property tests" cargo test "${EVERYTHING[@]}" --lib --bins --locked --quiet --no-fail-fast
-step "documentation tests" cargo test "${EVERYTHING[@]}" --doc --locked --quiet --no-fail-fast
+step "documentation" documentation
 step "installation" installation
 # Two at a time for each CPU: tests wait for half of their time.
 step "whole-program tests" cargo test "${EVERYTHING[@]}" --test '*' --locked --quiet --no-fail-fast -- --skip measured:: "--test-threads=$((2 * $(nproc)))"
@@ -216,7 +229,6 @@ step "whole-program tests" cargo test "${EVERYTHING[@]}" --test '*' --locked --q
 # test at a time: what another one does would be measured as well.
 step "measured tests" cargo test "${EVERYTHING[@]}" --test '*' --locked --quiet --no-fail-fast -- measured:: --test-threads=1
 page_tests
-step "documentation" documentation
 # Every target in the folder: one that is not declared fails to build.
 step "fuzz targets" scripts/fuzz.sh build
 step "fuzz runs" scripts/fuzz.sh smoke
