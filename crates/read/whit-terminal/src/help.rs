@@ -16,6 +16,8 @@ r                in the view of time: begin a range at the chosen column; Enter
 Tab Shift-Tab    next and previous event
 e + E C          open a whole row, one level, all rows; close all
 a                instructions and source lines of the function
+w                why: the critical path of the thread, or of the command
+R                recorded requests; Enter explains the chosen one
 d                zoom into the binary of the row
 t                zoom into the thread of the row, or into its command
 k                zoom into the kernel

@@ -42,5 +42,5 @@ mod tests;
 pub use input::{Input, Key};
 pub use live::{Feed, News, Status};
 pub use session::{TerminalError, run, run_live};
-pub use source::{CodeText, Function, Progress, Source, Span, Waits};
+pub use source::{CodeText, Explain, Function, Progress, RequestsText, Source, Span, Waits};
 pub use state::{Begin, Request, State, View};

@@ -171,6 +171,8 @@ fn words(request: &Request) -> &'static str {
         Request::Times => "reading times",
         Request::Span(_) => "reading the range of time",
         Request::Code(_) => "reading code",
+        Request::Requests => "reading requests",
+        Request::Why(_) => "following the critical path",
         Request::Save(_) => "writing",
     }
 }
@@ -191,6 +193,8 @@ fn carry_out(
         Request::Code(function) => {
             Answer::Code(function.clone(), source.code(function, state.span(), progress))
         }
+        Request::Requests => Answer::Requests(source.requests(progress)),
+        Request::Why(what) => Answer::Why(what.clone(), source.why(what, state.span(), progress)),
         Request::Save(path) => {
             let (profile, options) = state.report();
             Answer::Saved(path.clone(), source.save(path, profile, options))

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use whit_profile::model::{EventId, Profile};
 use whit_profile::switches::Switches;
-use whit_types::TimestampNs;
+use whit_types::{Tid, TimestampNs};
 use whit_view::stdio::StdioOptions;
 
 /// Gets the bytes done and the bytes in total; from any thread.
@@ -60,6 +60,24 @@ pub struct CodeText {
     pub hottest: usize,
 }
 
+/// A critical path explains one of these.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Explain {
+    /// A request: its name, and its rank, 1 for the slowest.
+    Request(String, usize),
+    /// The time of a thread; without one, of the first thread of the recorded command.
+    Thread(Option<Tid>),
+}
+
+/// A list of requests, with the lines that can be explained.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct RequestsText {
+    /// Lines, escaped.
+    pub lines: Vec<String>,
+    /// Numbers of lines that are one request each, in their order.
+    pub requests: Vec<(usize, Explain)>,
+}
+
 /// Loads from a recording. Errors are worded for people.
 pub trait Source: Sync {
     /// The samples of a range of time, with all that the first view has.
@@ -90,6 +108,23 @@ pub trait Source: Sync {
         span: Option<Span>,
         progress: Progress<'_>,
     ) -> Result<CodeText, String>;
+
+    /// The requests of the whole recording.
+    ///
+    /// # Errors
+    /// The recording has none, or cannot be read.
+    fn requests(&self, progress: Progress<'_>) -> Result<RequestsText, String>;
+
+    /// A critical path as text, escaped: of a request, or of a thread in a range of time.
+    ///
+    /// # Errors
+    /// The recording has no wake-ups, or cannot be read.
+    fn why(
+        &self,
+        what: &Explain,
+        span: Option<Span>,
+        progress: Progress<'_>,
+    ) -> Result<Vec<String>, String>;
 
     /// Writes the report as text; the file must not exist.
     ///

@@ -8,7 +8,7 @@ mod span;
 use crate::flame_view::FlameView;
 use crate::live::Live;
 use crate::prompt::Prompt;
-use crate::source::{CodeText, Function, Span, Waits};
+use crate::source::{CodeText, Explain, Function, RequestsText, Span, Waits};
 use crate::strip_view::{STRETCHES, StripView};
 use crate::table_view::TableView;
 use crate::text_view::TextView;
@@ -85,6 +85,10 @@ pub enum Request {
     Span(Span),
     /// Take a function apart.
     Code(Function),
+    /// Load the requests.
+    Requests,
+    /// Explain the time of a request or of a thread.
+    Why(Explain),
     /// Write the report as text to this file.
     Save(PathBuf),
     /// Let all samples of a live recording go.
@@ -98,6 +102,8 @@ pub(crate) enum Answer {
     Times(Result<Box<Profile>, String>),
     Span(Span, Result<Arc<Profile>, String>),
     Code(Function, Result<CodeText, String>),
+    Requests(Result<RequestsText, String>),
+    Why(Explain, Result<Vec<String>, String>),
     Saved(PathBuf, Result<(), String>),
 }
 
@@ -131,6 +137,8 @@ pub struct State {
     times: Option<Profile>,
     pub(crate) strip: StripView,
     pub(crate) text: Option<TextView>,
+    /// The requests, while the text in front explains one of them.
+    requests: Option<TextView>,
     pub(crate) prompt: Option<Prompt>,
     pub(crate) message: Option<String>,
     pub(crate) full_names: bool,
@@ -203,6 +211,7 @@ impl State {
             times: None,
             strip: StripView::default(),
             text: None,
+            requests: None,
             prompt: None,
             message: None,
             full_names: false,
@@ -374,7 +383,21 @@ impl State {
                 text.cursor.go(code.hottest, text.lines.len(), height);
                 self.text = Some(text);
             }
-            Answer::Code(_, Err(error)) => self.message = Some(error),
+            Answer::Requests(Ok(RequestsText { lines, requests })) => {
+                let mut text = TextView::new("Requests (Enter explains one)", lines);
+                text.has_cursor = true;
+                let first = requests.first().map_or(0, |(line, _)| *line);
+                text.opens = requests;
+                text.cursor.go(first, text.lines.len(), self.text_height());
+                self.text = Some(text);
+            }
+            Answer::Why(what, Ok(lines)) => {
+                self.requests = self.text.take();
+                self.text = Some(TextView::new(self.title_of_path(&what), lines));
+            }
+            Answer::Code(_, Err(error))
+            | Answer::Requests(Err(error))
+            | Answer::Why(_, Err(error)) => self.message = Some(error),
             Answer::Saved(path, Ok(())) => {
                 let path = path.display().to_string();
                 self.message = Some(format!("wrote {}", whit_types::escape(&path)));
@@ -386,6 +409,14 @@ impl State {
     #[cfg(test)]
     pub(crate) fn set_may_have_waits(&mut self) {
         self.may_have_waits = true;
+    }
+
+    fn title_of_path(&self, what: &Explain) -> String {
+        match (what, self.span) {
+            (Explain::Request(name, rank), _) => format!("Why request {name}:{rank} took its time"),
+            (Explain::Thread(_), Some(span)) => format!("Why: critical path of {}", span.words()),
+            (Explain::Thread(_), None) => "Why: critical path".to_owned(),
+        }
     }
 
     /// The report that [`Source::save`](crate::Source::save) writes.

@@ -2,6 +2,7 @@
 
 use crate::cursor::Cursor;
 use crate::input::Key;
+use crate::source::Explain;
 
 /// A text with a title.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -13,6 +14,8 @@ pub(crate) struct TextView {
     pub(crate) left: usize,
     /// A line is marked as chosen.
     pub(crate) has_cursor: bool,
+    /// Numbers of lines with something to explain.
+    pub(crate) opens: Vec<(usize, Explain)>,
 }
 
 /// Columns that a key scrolls.
@@ -22,6 +25,11 @@ impl TextView {
     /// A text that is read from its beginning.
     pub(crate) fn new(title: impl Into<String>, lines: Vec<String>) -> TextView {
         TextView { title: title.into(), lines, ..TextView::default() }
+    }
+
+    /// The chosen line opens its explanation.
+    pub(crate) fn opened(&self) -> Option<&Explain> {
+        self.opens.iter().find(|(line, _)| *line == self.cursor.at).map(|(_, what)| what)
     }
 
     /// True for keys that close the text.

@@ -183,7 +183,13 @@ fn draw_status(state: &State, canvas: &mut Canvas<'_>) {
         return;
     }
     let (at, count, left) = match (&state.text, state.view) {
-        (Some(text), _) => (text.cursor.at, text.lines.len(), "Esc back  Up Down PgUp PgDn scroll"),
+        (Some(text), _) => {
+            let hints = match text.opens.is_empty() {
+                true => "Esc back  Up Down PgUp PgDn scroll",
+                false => "Esc back  Enter why  Up Down choose",
+            };
+            (text.cursor.at, text.lines.len(), hints)
+        }
         (None, View::Table) => (state.table.cursor.at, state.table.lines.len(), HINTS),
         (None, View::Waits) => match &state.waits_view {
             Some(view) => (view.cursor.at, view.lines.len(), HINTS),

@@ -3,11 +3,12 @@
 use super::{Before, Request, State, View};
 use crate::input::{Input, Key};
 use crate::prompt::{Prompt, Purpose, Typed};
-use crate::source::Function;
+use crate::source::{Explain, Function};
 use crate::table_view::{Line, Mark};
 use crate::text_view::TextView;
 use std::path::PathBuf;
 use whit_profile::model::{DsoKind, FunctionId, Profile};
+use whit_types::Tid;
 use whit_view::flame::FrameName;
 use whit_view::stdio;
 use whit_view::switches::{SwitchViewOptions, summary_lines};
@@ -73,8 +74,11 @@ impl State {
         }
         let height = self.text_height();
         if let Some(text) = &mut self.text {
+            if key == Key::Enter {
+                return text.opened().cloned().map(Request::Why);
+            }
             if text.key(key, height) {
-                self.text = None;
+                self.text = self.requests.take();
             }
             return None;
         }
@@ -91,6 +95,8 @@ impl State {
             Key::Char('v') => return self.next_view(),
             Key::Enter => return self.enter(),
             Key::Char('a') => return self.annotate(),
+            Key::Char('R') => return Some(Request::Requests),
+            Key::Char('w') => return Some(Request::Why(Explain::Thread(self.chosen_thread()))),
             Key::Char('h' | '?') => self.text = Some(self.help()),
             Key::Char('i') => self.text = Some(self.header()),
             Key::Tab => self.next_event(1),
@@ -408,13 +414,19 @@ impl State {
         self.zoom_to("kernel".to_owned());
     }
 
+    /// The thread of the chosen row, where rows have one.
+    fn chosen_thread(&self) -> Option<Tid> {
+        let row = if self.view == View::Table { self.table.row(&self.hists) } else { None };
+        row.and_then(|row| row.context.tid)
+    }
+
     fn zoom_thread(&mut self) {
         let profile = &self.profile;
         let context = match self.view {
             View::Table => self.table.row(&self.hists).map(|row| &*row.context),
             _ => None,
         };
-        let tid = context.and_then(|context| context.tid);
+        let tid = self.chosen_thread();
         let comm = context.and_then(|context| context.comm).or(self.chosen_command());
         let words = match (tid, comm) {
             (Some(tid), _) => format!("thread {}", tid.0),

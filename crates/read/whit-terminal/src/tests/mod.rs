@@ -9,7 +9,7 @@ mod live;
 mod views;
 
 use crate::draw::draw;
-use crate::source::{Span, Waits};
+use crate::source::{Explain, RequestsText, Span, Waits};
 use crate::state::{Answer, Begin, Request, State};
 use crate::{Input, Key};
 use builder::{At, Builder, Who, at};

@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::state::View;
+use whit_types::Tid;
+use whit_view::hists::SortKey;
 
 #[test]
 fn v_cycles_through_the_views_and_asks_for_their_data() {
@@ -196,4 +198,59 @@ fn a_range_that_is_not_chosen_or_cannot_be_read_changes_nothing() {
     assert!(!text(&state).contains("Enter: in all views") && !text(&state).contains('='));
     press(&mut state, "vr");
     assert!(text(&state).contains("r begins a range in the view of time"), "{}", text(&state));
+}
+
+fn requests() -> RequestsText {
+    let lines = ["# Requests: q (2 calls)", "# The slowest", "   1  9.0 ms", "   2  5.0 ms"];
+    let requests = vec![(2, explain(1)), (3, explain(2))];
+    RequestsText { lines: lines.map(str::to_owned).to_vec(), requests }
+}
+
+fn explain(rank: usize) -> Explain {
+    Explain::Request("q".to_owned(), rank)
+}
+
+#[test]
+fn enter_explains_a_request_and_esc_returns_to_the_requests() {
+    let mut state = begin(profile());
+    assert_eq!(press(&mut state, "R"), Some(Request::Requests));
+    answered(&mut state, Answer::Requests(Ok(requests())));
+    assert_eq!(press(&mut state, "\n"), Some(Request::Why(explain(1))), "the slowest is chosen");
+    key(&mut state, Key::Down);
+    assert_eq!(press(&mut state, "\n"), Some(Request::Why(explain(2))));
+    answered(&mut state, Answer::Why(explain(2), Err("records were lost".to_owned())));
+    assert!(text(&state).contains("5.0 ms") && text(&state).contains("records were lost"));
+    answered(&mut state, Answer::Why(explain(2), Ok(vec!["99.00% waits: lock".to_owned()])));
+    let lines = screen(&state);
+    assert!(lines[0].contains("q:2") && lines[1] == "99.00% waits: lock", "{lines:?}");
+    assert_eq!(press(&mut state, "\n"), None, "a path opens nothing");
+    key(&mut state, Key::Esc);
+    assert!(text(&state).contains("5.0 ms"));
+    assert_eq!(press(&mut state, "\n"), Some(Request::Why(explain(2))), "it is still chosen");
+    key(&mut state, Key::Up);
+    key(&mut state, Key::Up);
+    assert_eq!(press(&mut state, "\n"), None, "a heading opens nothing");
+    key(&mut state, Key::Esc);
+    assert!(text(&state).contains("sort"), "{}", text(&state));
+}
+
+#[test]
+fn why_is_asked_of_the_thread_of_the_row_and_of_the_range_of_time() {
+    let mut state = begin(profile());
+    assert_eq!(press(&mut state, "w"), Some(Request::Why(Explain::Thread(None))));
+    let path = vec!["100% runs".to_owned()];
+    answered(&mut state, Answer::Why(Explain::Thread(None), Ok(path.clone())));
+    assert!(screen(&state)[0].ends_with("Why: critical path"), "{}", text(&state));
+    key(&mut state, Key::Esc);
+    assert!(text(&state).contains("sort"));
+    let span = Span { from: TimestampNs(1_000_000_000), to: TimestampNs(1_500_000_000) };
+    answered(&mut state, Answer::Span(span, Ok(Arc::new(profile()))));
+    answered(&mut state, Answer::Why(Explain::Thread(None), Ok(path)));
+    let title = "critical path of 1.000000\u{2013}1.500000 s";
+    assert!(screen(&state)[0].ends_with(title), "{}", text(&state));
+    let sort = vec![SortKey::Tid, SortKey::Symbol];
+    let by_thread = HistsOptions { sort, ..options().hists };
+    let rows = StdioOptions { hists: by_thread, ..options() };
+    let mut state = sized(State::new(Begin::report(profile(), rows)), 80, 24);
+    assert_eq!(press(&mut state, "w"), Some(Request::Why(Explain::Thread(Some(Tid(7))))));
 }

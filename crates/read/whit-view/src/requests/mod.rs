@@ -6,7 +6,7 @@ mod tests;
 mod text;
 
 pub use json::{VERSION, write_json};
-pub use text::{TextOptions, write_text};
+pub use text::{SLOWEST_HEAD, TextOptions, slowest_lines, write_text};
 
 use whit_why::Activity;
 use whit_why::{Parts, Requests};

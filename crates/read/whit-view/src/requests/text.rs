@@ -153,6 +153,32 @@ fn tail(out: &mut impl Write, tail: &Tail, options: &TextOptions) -> io::Result<
     Ok(())
 }
 
+/// The columns of [`slowest_lines`].
+pub const SLOWEST_HEAD: &str = "#  #    Duration           From  Thread          Key";
+
+/// The calls of a name, the slowest first: each with its rank for `whit why --request`, and as a line. Calls within
+/// others have no rank.
+pub fn slowest_lines<'a>(
+    requests: &'a Requests,
+    of_name: &'a RequestsOfName,
+) -> impl Iterator<Item = (Option<usize>, String)> + 'a {
+    let mut outer = 0;
+    of_name.calls.iter().rev().map(move |call| {
+        outer += usize::from(call.depth == 0);
+        let rank = (call.depth == 0).then_some(outer);
+        let thread = requests.thread_name(call.thread);
+        let line = format!(
+            "  {:>2}  {}  {}  {}  {}",
+            rank.map_or("-".to_owned(), |rank| rank.to_string()),
+            pad::right(duration(call.duration_ns()), 10),
+            pad::right(call.from.in_seconds(), 13),
+            pad::left(thread_text(thread.name.as_ref(), thread.tid.0), 14),
+            call.key.as_ref().map_or("-".to_owned(), ToString::to_string)
+        );
+        (rank, line)
+    })
+}
+
 fn slowest(
     out: &mut impl Write,
     requests: &Requests,
@@ -161,22 +187,10 @@ fn slowest(
 ) -> io::Result<()> {
     if options.slowest > 0 {
         writeln!(out, "# The slowest, one by one")?;
-        writeln!(out, "#  #    Duration           From  Thread          Key")?;
+        writeln!(out, "{SLOWEST_HEAD}")?;
     }
-    let mut outer = 0;
-    for call in of_name.calls.iter().rev().take(options.slowest) {
-        outer += u64::from(call.depth == 0);
-        // Ranks are those of `whit why --request`, which has no nested calls.
-        let rank = if call.depth == 0 { outer.to_string() } else { "-".to_owned() };
-        let thread = requests.thread_name(call.thread);
-        writeln!(
-            out,
-            "  {rank:>2}  {}  {}  {}  {}",
-            pad::right(duration(call.duration_ns()), 10),
-            pad::right(call.from.in_seconds(), 13),
-            pad::left(thread_text(thread.name.as_ref(), thread.tid.0), 14),
-            call.key.as_ref().map_or("-".to_owned(), ToString::to_string)
-        )?;
+    for (_, line) in slowest_lines(requests, of_name).take(options.slowest) {
+        writeln!(out, "{line}")?;
     }
     if !options.is_quiet && requests.has_switches() {
         writeln!(out, "# Why the slowest took so long: whit why --request {}", of_name.name)?;

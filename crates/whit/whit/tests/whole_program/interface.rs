@@ -76,6 +76,36 @@ fn every_key_of_the_table_does_what_the_help_says() {
     });
 }
 
+/// By the shipped recording, in which a request waits for a lock, and sleeps for 20 ms.
+#[test]
+fn requests_and_threads_are_explained_by_their_paths() {
+    check("interface::requests_and_threads_are_explained_by_their_paths", || {
+        let data = run::repository().join("tests/recordings/requests/requests.data");
+        let line = format!("{} report -i {}", whit(), data.display());
+        let screen = Screen::start(&line, 120, 40)?;
+        screen.shows("? keys");
+        screen.after("R", " Requests");
+        let second = screen.after("Down Enter", "Why request call:2 took its time");
+        assert!(second.contains("waits: sleep in handle for 20ms"), "{second}");
+        assert!(second.contains("holder (10149)"), "the thread that had the lock: {second}");
+        screen.after("End", "on CPU");
+        screen.after("Escape", " Requests");
+        screen.after("Escape", "? keys");
+        let path = screen.after("w", "Why: critical path");
+        assert!(path.contains("Interval: 108.5 ms of thread server (10137)"), "{path}");
+        screen.after("Escape", "? keys");
+        screen.after("q", "ended with 0");
+        // The message begins with the path.
+        let line = format!("{} report {}", whit(), golden("perf-fp"));
+        let screen = Screen::start(&line, 300, 24)?;
+        screen.shows("? keys");
+        screen.after("R", "has no requests: record with whit record --request");
+        screen
+            .after("w", "has no context switches: record with whit record --engine=bpf --wakeups");
+        Ok(())
+    });
+}
+
 #[test]
 fn code_is_shown_at_its_hottest_instruction() {
     check("interface::code_is_shown_at_its_hottest_instruction", || {

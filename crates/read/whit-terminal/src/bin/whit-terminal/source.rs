@@ -15,10 +15,12 @@ use whit_profile::model::Profile;
 use whit_profile::switches::SamplesAndSwitches;
 use whit_profile::time_filter::TimeFilter;
 use whit_profile::{CodeFinder, ReadOptions, Reading, Samples, SinglesWanted, WithCode};
-use whit_terminal::{CodeText, Function, Progress, Source, Span, Waits};
+use whit_terminal::{CodeText, Explain, Function, Progress, RequestsText, Source, Span, Waits};
 use whit_types::OutsideText;
 use whit_view::annotate::{AnnotateOptions, Annotated, write_text};
 use whit_view::stdio::{Colour, StdioOptions, write_report};
+use whit_view::{requests, why};
+use whit_why::{AllRequests, ChosenRequests, Interval, WhichRequests};
 
 /// The recordings behind an interface.
 pub(crate) struct RecordingSource<'a> {
@@ -158,8 +160,7 @@ fn text_of(
     write_text(&mut bytes, &annotated, &options, &mut |line| {
         finder.own_line(line).or_else(|| sources.text(line))
     })?;
-    let text = String::from_utf8_lossy(&bytes);
-    let mut lines: Vec<String> = text.lines().map(|line| line.replace('\t', " ")).collect();
+    let mut lines = lines(&bytes);
     lines.extend(sources.missing().map(|path| {
         let path = path.display().to_string();
         format!("# not at hand: {} (whit annotate --prefix names the root)", OutsideText::new(path))
@@ -176,6 +177,69 @@ fn hottest(lines: &[String]) -> usize {
     let shares = lines.iter().enumerate().filter_map(|(at, line)| Some((at, share(line)?)));
     let best = |best: (usize, f64), next: (usize, f64)| if next.1 > best.1 { next } else { best };
     shares.fold((0, 0.0), best).0
+}
+
+/// Requests of a name that are listed one by one.
+const SLOWEST: usize = 100;
+/// Pieces of a path that a user reads in order of time.
+const PIECES_MAX: usize = 1000;
+
+impl RecordingSource<'_> {
+    fn load_requests(&self, progress: Progress<'_>) -> Result<RequestsText> {
+        let (recording, options) = self.only(None)?;
+        let reading = Reading::open(recording, &options).with_progress(progress);
+        let requests = reading.answer(AllRequests::default())?;
+        let options = requests::TextOptions { limit: None, slowest: 0, is_quiet: false };
+        let mut bytes = Vec::new();
+        requests::write_text(&mut bytes, &requests, &options)?;
+        let mut text = RequestsText { lines: lines(&bytes), requests: Vec::new() };
+        for of_name in requests.names.iter().filter(|of_name| !of_name.calls.is_empty()) {
+            let title = format!("# The slowest of {}, one by one", of_name.name);
+            text.lines.extend([String::new(), title, requests::SLOWEST_HEAD.to_owned()]);
+            for (rank, line) in requests::slowest_lines(&requests, of_name).take(SLOWEST) {
+                let explain = |rank| Explain::Request(of_name.name.to_string(), rank);
+                let at = text.lines.len();
+                text.requests.extend(rank.map(|rank| (at, explain(rank))));
+                text.lines.push(line);
+            }
+        }
+        Ok(text)
+    }
+
+    fn load_why(
+        &self,
+        what: &Explain,
+        span: Option<Span>,
+        progress: Progress<'_>,
+    ) -> Result<Vec<String>> {
+        let (recording, options) = self.only(None)?;
+        let interval = match what {
+            Explain::Request(name, rank) => {
+                let which = WhichRequests::Rank(*rank);
+                let chosen = ChosenRequests { name: name.clone(), key: None, which };
+                Interval { requests: Some(chosen), ..Interval::default() }
+            }
+            Explain::Thread(tid) => {
+                let time = span.map(|span| TimeFilter::span(span.from, span.to));
+                Interval { tid: *tid, time, ..Interval::default() }
+            }
+        };
+        let why = Reading::open(recording, &options).with_progress(progress).answer(interval)?;
+        let mut options = why::TextOptions { limit: None, is_path: false, is_quiet: false };
+        let mut bytes = Vec::new();
+        why::write_text(&mut bytes, &why, &options)?;
+        let pieces: usize = why.intervals.iter().map(|it| it.path.pieces.len()).sum();
+        if pieces <= PIECES_MAX {
+            writeln!(bytes, "\n# The same in order of time")?;
+            (options.is_path, options.is_quiet) = (true, true);
+            why::write_text(&mut bytes, &why, &options)?;
+        }
+        Ok(lines(&bytes))
+    }
+}
+
+fn lines(text: &[u8]) -> Vec<String> {
+    String::from_utf8_lossy(text).lines().map(|line| line.replace('\t', " ")).collect()
 }
 
 impl Source for RecordingSource<'_> {
@@ -198,6 +262,19 @@ impl Source for RecordingSource<'_> {
         progress: Progress<'_>,
     ) -> Result<CodeText, String> {
         self.load_code(function, span, progress).map_err(|error| output::describe(&error))
+    }
+
+    fn requests(&self, progress: Progress<'_>) -> Result<RequestsText, String> {
+        self.load_requests(progress).map_err(|error| output::describe(&error))
+    }
+
+    fn why(
+        &self,
+        what: &Explain,
+        span: Option<Span>,
+        progress: Progress<'_>,
+    ) -> Result<Vec<String>, String> {
+        self.load_why(what, span, progress).map_err(|error| output::describe(&error))
     }
 
     fn save(&self, path: &Path, profile: &Profile, options: &StdioOptions) -> Result<(), String> {

@@ -19,7 +19,9 @@ use whit_profile::companions::Companions;
 use whit_profile::model::Profile;
 use whit_profile::{KeptSymbols, ReadOptions, Reading, Samples};
 use whit_sys::{Signal, SignalFd, system};
-use whit_terminal::{CodeText, Feed, Function, News, Progress, Source, Span, Status, Waits};
+use whit_terminal::{
+    CodeText, Explain, Feed, Function, News, Progress, RequestsText, Source, Span, Status, Waits,
+};
 use whit_types::Pid;
 use whit_view::hists::{HistsOptions, SortKey};
 use whit_view::stdio::StdioOptions;
@@ -134,6 +136,19 @@ impl Source for Pictures {
         progress: Progress<'_>,
     ) -> Result<CodeText, String> {
         self.with_source(|source| source.code(function, span, progress))
+    }
+
+    fn requests(&self, progress: Progress<'_>) -> Result<RequestsText, String> {
+        self.with_source(|source| source.requests(progress))
+    }
+
+    fn why(
+        &self,
+        what: &Explain,
+        span: Option<Span>,
+        progress: Progress<'_>,
+    ) -> Result<Vec<String>, String> {
+        self.with_source(|source| source.why(what, span, progress))
     }
 
     fn save(&self, path: &Path, profile: &Profile, options: &StdioOptions) -> Result<(), String> {
