@@ -52,9 +52,10 @@ fn step(setting: &Setting, input: &mut Input<'_>) -> Step {
             Step::Occur { code: usize::from(which % 4), kernel: which & 4 != 0, count }
         }
         17 => Step::Tick(u64::from(input.u32()) % 80_000_000),
-        18 => match input.u8() % 3 {
+        18 => match input.u8() % 5 {
             0 => Step::Release,
             1 => Step::Poll,
+            kernel @ 2..=3 => Step::Emulate { kernel: kernel == 2 },
             _ => Step::Migrate,
         },
         _ => Step::Apic(input.u32()),

@@ -3,8 +3,8 @@
 //! - [`forward_msrs`]: accesses to the PMU's registers leave the guest (KVM_CAP_X86_USER_SPACE_MSR,
 //!   KVM_X86_SET_MSR_FILTER).
 //! - [`apply_leaves`]: the guest finds the PMU (KVM_SET_CPUID2).
-//! - [`KvmVpmu`]: answers the exits and injects interrupts as NMIs. KVM's own PMU has to be off or unused: the filter
-//!   takes its registers.
+//! - [`KvmVpmu`]: answers the exits and injects interrupts: NMIs, or a vector that the VMM raises. KVM's own PMU has to be
+//!   off or unused: the filter takes its registers.
 //! - [`interrupt_on_overflow`]: the host events' signal ends KVM_RUN (KVM_SET_SIGNAL_MASK).
 //! - [`guest`]: a VM for the image that is built from `guest/`.
 //!

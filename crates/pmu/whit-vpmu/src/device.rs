@@ -152,10 +152,10 @@ impl<S: CounterSource, I: Interrupt> Vpmu<S, I> {
         &self.config.model
     }
 
-    /// CPUID for the guest.
+    /// CPUID for the guest. Architectural events of Intel's that the filter refuses are not there.
     #[must_use]
     pub fn cpuid_leaves(&self) -> Vec<CpuidLeaf> {
-        self.config.model.cpuid_leaves()
+        self.config.model.cpuid_leaves(self.config.filter.as_ref())
     }
 
     /// Statistics so far.

@@ -16,6 +16,7 @@ fn steps(model: PmuModel) -> impl Strategy<Value = Vec<Step>> {
         1 => prop_oneof![Just(0x400_u32), Just(0x1_0400), any::<u32>()].prop_map(Step::Apic),
         6 => (0..4_usize, any::<bool>(), 0..400_u64)
             .prop_map(|(code, kernel, count)| Step::Occur { code, kernel, count }),
+        3 => any::<bool>().prop_map(|kernel| Step::Emulate { kernel }),
         2 => (0..80_000_000_u64).prop_map(Step::Tick),
         1 => Just(Step::Release),
         1 => Just(Step::Poll),

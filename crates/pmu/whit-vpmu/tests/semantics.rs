@@ -155,6 +155,45 @@ fn frozen_counters_stop_from_version_4_on() {
     assert_eq!((old.wrmsr(0x391, 0), old.wrmsr(0x390, 1 << 59)), (Err(Gp), Err(Gp)));
 }
 
+/// The instruction that starts a counter is the first in its count, and the one that stops it is not in it.
+#[test]
+fn instructions_that_the_vmm_answers_are_counted() {
+    let mut guest = device(models()[1]);
+    let exit = |guest: &mut support::Device, msr, value| {
+        guest.wrmsr(msr, value).expect("a register");
+        guest.count_emulated(CODE, true);
+        guest.on_vcpu_enter();
+    };
+    exit(&mut guest, 0x38f, 0);
+    exit(&mut guest, 0x186, INSTRUCTIONS);
+    exit(&mut guest, 0x187, 0x51_00c0);
+    exit(&mut guest, 0x188, 0x53_003c);
+    exit(&mut guest, 0x38d, 0xb);
+    exit(&mut guest, 0x4c1, (1 << 48) - 8);
+    exit(&mut guest, 0x38f, 0x1_0000_0007);
+    run(&mut guest, CODE, true, 5);
+    guest.count_emulated(CODE, true);
+    guest.on_vcpu_enter();
+    assert_eq!((guest.interrupt().nmis, guest.source_mut().occur(CODE, true, 1)), (0, 0));
+    let notice = guest.source_mut().take_notice().expect("at the eighth instruction");
+    guest.on_overflow(notice);
+    exit(&mut guest, 0x38f, 0);
+    assert_eq!((read(&mut guest, 0x38e), guest.interrupt().nmis), (1, 1));
+    // The second counter counts in user mode, the third cycles.
+    let counts = [0xc1, 0xc2, 0xc3, 0x309].map(|msr| read(&mut guest, msr));
+    assert_eq!(counts, [0, 0, 0, 8]);
+    // One alone makes an overflow.
+    exit(&mut guest, 0x38f, 1);
+    exit(&mut guest, 0x4c1, (1 << 48) - 1);
+    assert_eq!((read(&mut guest, 0x38e), read(&mut guest, 0xc1)), (1, 0));
+    // A counter that the host refuses stands still.
+    guest.source_mut().refuse(Some(OpenError::Unsupported));
+    exit(&mut guest, 0x189, 0x52_00c0);
+    exit(&mut guest, 0x38f, 8);
+    exit(&mut guest, 0x390, 1);
+    assert_eq!(read(&mut guest, 0xc4), 1, "the one before the refusal was known");
+}
+
 /// A signal without a token comes of an event that a pause left running: it is stopped, and no other notice comes.
 #[test]
 fn a_paused_event_gives_one_notice() {

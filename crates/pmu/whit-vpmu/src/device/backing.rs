@@ -185,7 +185,7 @@ impl<S: CounterSource, I: Interrupt> Vpmu<S, I> {
     }
 
     /// Adds a reading to a counter. True where the host's period was over.
-    fn account(&mut self, slot: usize, reading: Result<Reading, SourceError>) -> bool {
+    pub(super) fn account(&mut self, slot: usize, reading: Result<Reading, SourceError>) -> bool {
         let reading = match reading {
             Ok(reading) => reading,
             Err(error) => {

@@ -3,7 +3,7 @@
 use super::Vpmu;
 use crate::interrupt::{Delivery, Interrupt};
 use crate::msr::evtsel;
-use crate::source::{CounterSource, Token};
+use crate::source::{CounterSource, Reading, Token};
 
 impl<S: CounterSource, I: Interrupt> Vpmu<S, I> {
     /// Before the guest runs (on): its writes take effect, and one interrupt is delivered where one
@@ -64,6 +64,26 @@ impl<S: CounterSource, I: Interrupt> Vpmu<S, I> {
             self.statistics.early_notices += 1;
         }
         self.statistics.overflows - before
+    }
+
+    /// The VMM has answered an exit for an instruction of the guest, in its kernel or user mode, and the guest runs on
+    /// behind it: hardware counts no such instruction. `select` is an event's number and unit mask: 0xc0 for
+    /// instructions, for branches 0xc4 (Intel) or 0xc2 (AMD). Called after the instruction's effect, as one that
+    /// starts a counter is the first in its count, and one that stops a counter is not in it.
+    pub fn count_emulated(&mut self, select: u64, kernel: bool) {
+        for slot in 0..self.counters.len() {
+            let counts = self.wanted(slot).is_some_and(|config| {
+                config.select == select && (if kernel { config.kernel } else { config.user })
+            });
+            // A counter without a host event stands still, and does not count these alone.
+            if !counts || self.retry.contains(slot) {
+                continue;
+            }
+            self.fold(slot);
+            self.account(slot, Ok(Reading { events: 1, due: false }));
+            self.counters[slot].moved = true;
+            self.pending.insert(slot);
+        }
     }
 
     /// The host counted to its notice, and the guest's counter is not there yet: a period that the host

@@ -18,6 +18,10 @@ pub enum Step {
         kernel: bool,
         count: u64,
     },
+    /// The VMM answers an exit for an instruction.
+    Emulate {
+        kernel: bool,
+    },
     Tick(u64),
     Release,
     Poll,
@@ -131,6 +135,10 @@ impl Pair {
                 self.reference.line.lvtpc.write(value);
             }
             Step::Occur { code, kernel, count } => self.occur(CODES[code], kernel, count),
+            Step::Emulate { kernel } => {
+                self.device.count_emulated(CODES[0], kernel);
+                self.reference.occur(CODES[0], kernel, 1);
+            }
             Step::Tick(ns) => {
                 self.now_ns += ns;
                 self.device.on_tick(self.now_ns);
