@@ -173,11 +173,13 @@ impl Steps {
         }
         // The answered instruction is not over yet, and KVM may give no step for it.
         vcpu.set_kvm_immediate_exit(1);
-        let completed = vcpu.run().err().map(|error| error.errno());
+        let completed = match vcpu.run() {
+            Ok(VcpuExit::Debug(_)) => Ok(()),
+            Err(error) if error.errno() == libc::EINTR => Ok(()),
+            other => Err(format!("an entry that ends at once ended with {other:?}")),
+        };
         vcpu.set_kvm_immediate_exit(0);
-        if completed != Some(libc::EINTR) {
-            return Err(format!("an entry that has to end at once ended with {completed:?}").into());
-        }
+        completed?;
         (self.on, self.answered) = (on, false);
         self.next = Some(vcpu.get_regs()?.rip);
         let control = if on { KVM_GUESTDBG_ENABLE | KVM_GUESTDBG_SINGLESTEP } else { 0 };
@@ -283,7 +285,8 @@ fn give(vm: &VmFd, memory: &GuestMemoryMmap) -> Result<(), Error> {
         ..Default::default()
     };
     // SAFETY: `memory` is mapped for as long as the VM lives: the caller has it from before, and drops it after it.
-    Ok(unsafe { vm.set_user_memory_region(region)? })
+    unsafe { vm.set_user_memory_region(region)? };
+    Ok(())
 }
 
 fn set_features(cpuid: &mut CpuId, name: &[u8; 12]) {
