@@ -54,6 +54,7 @@ fn compile(source: &str, object: &str) -> Result<(), String> {
     // The name that libbpf's headers have for it.
     let arch = match variable("CARGO_CFG_TARGET_ARCH")?.as_str() {
         "x86_64" => "x86".to_owned(),
+        "aarch64" => "arm64".to_owned(),
         other => other.to_owned(),
     };
     let here = variable("CARGO_MANIFEST_DIR")?;

@@ -105,6 +105,7 @@ impl ElfImage {
         sections.text = start(".text");
         sections.got = start(".got");
         sections.stack_switches = self.go_stack_switches();
+        sections.stack_switches.signal = self.signal_returns();
         Some(sections)
     }
 

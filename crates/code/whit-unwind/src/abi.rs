@@ -12,6 +12,9 @@ pub(crate) trait Abi {
     const LR: Option<usize>;
     /// Registers that a called function preserves, as a bit mask.
     const PRESERVED: u64;
+    /// Where the first register lies in the frame of a signal, from its stack pointer, and how many follow each other by
+    /// number; where call frame information says it, `None`.
+    const SIGNAL_REGISTERS: Option<(u64, usize)>;
 }
 
 /// System V ABI; registers by their DWARF numbers.
@@ -24,6 +27,7 @@ impl Abi for X86_64 {
     const LR: Option<usize> = None;
     /// rbx, rbp, rsp, r12 to r15, and the instruction pointer that each step sets.
     const PRESERVED: u64 = 0x1_f0c8;
+    const SIGNAL_REGISTERS: Option<(u64, usize)> = None;
 }
 
 /// arm64.
@@ -36,6 +40,9 @@ impl Abi for Aarch64 {
     const LR: Option<usize> = Some(30);
     /// x19 to x29, sp and pc; not the link register, which the call itself overwrote.
     const PRESERVED: u64 = 0x1_bff8_0000;
+    /// x0 to x30, sp and pc: behind `siginfo` (128 bytes), the fields of `ucontext` in front of `uc_mcontext` (176), and
+    /// the fault's address.
+    const SIGNAL_REGISTERS: Option<(u64, usize)> = Some((128 + 176 + 8, 33));
 }
 
 #[cfg(test)]

@@ -44,26 +44,31 @@ pub struct ModuleSections {
     pub stack_switches: StackSwitches,
 }
 
-/// Code of a runtime that changes the stack that it runs on, which call frame information cannot say. Both lists
-/// ascend and do not overlap.
+/// Code that changes the stack that it runs on, which call frame information cannot say, or does not: routines of
+/// runtimes, and arm64's return from a signal. The lists ascend and do not overlap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StackSwitches {
     /// From here code is called that returns. The frame pointer leads to a frame record on the stack of before.
     pub kept_frame: Vec<Range<Svma>>,
     /// The caller does not wait for functions that this one calls: the frame is the outermost one.
     pub outermost: Vec<Range<Svma>>,
+    /// A signal's handler returns here: the interrupted registers lie above the stack pointer, as the kernel puts them.
+    pub signal: Vec<Range<Svma>>,
 }
 
 impl StackSwitches {
     /// Whether no code changes stacks.
     pub(crate) fn is_empty(&self) -> bool {
-        self.kept_frame.is_empty() && self.outermost.is_empty()
+        self.kept_frame.is_empty() && self.outermost.is_empty() && self.signal.is_empty()
     }
 
     /// The rule of an address, and where it ends; else where the next one begins.
     pub(crate) fn at(&self, svma: u64) -> (Option<StackSwitch>, u64) {
-        let lists =
-            [(&self.kept_frame, StackSwitch::KeptFrame), (&self.outermost, StackSwitch::Outermost)];
+        let lists = [
+            (&self.kept_frame, StackSwitch::KeptFrame),
+            (&self.outermost, StackSwitch::Outermost),
+            (&self.signal, StackSwitch::Signal),
+        ];
         let mut next = u64::MAX;
         for (ranges, switch) in lists {
             let after = ranges.partition_point(|range| range.end.0 <= svma);
@@ -84,6 +89,8 @@ pub(crate) enum StackSwitch {
     KeptFrame,
     /// See [`StackSwitches::outermost`].
     Outermost,
+    /// See [`StackSwitches::signal`].
+    Signal,
 }
 
 impl ModuleSections {
@@ -179,9 +186,10 @@ impl ModuleUnwindInfo {
         self.0.is_unopened
     }
 
-    /// True where the module has no section of unwind information. Pieces of a JIT compiler's are none.
+    /// True where the module has no unwind information: neither a section nor code that is known by name. Pieces of a JIT
+    /// compiler's are none.
     pub fn is_none(&self) -> bool {
-        self.0.tables.is_empty()
+        self.0.tables.is_empty() && self.0.stack_switches.is_empty()
     }
 
     /// Distinguishes the modules of one run.

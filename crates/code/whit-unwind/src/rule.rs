@@ -38,6 +38,8 @@ pub(crate) enum Rule {
     Root,
     /// The frame pointer leads to a frame record on another stack.
     Switched,
+    /// The registers that a signal interrupted lie above the stack pointer.
+    Signal,
     /// Anything else (expressions, other registers, signal frames): evaluate the row each time.
     General,
     /// The module's unwind information does not cover the address.
@@ -66,6 +68,7 @@ impl Rule {
         match switch {
             StackSwitch::KeptFrame => Rule::Switched,
             StackSwitch::Outermost => Rule::Root,
+            StackSwitch::Signal => Rule::Signal,
         }
     }
 

@@ -191,6 +191,7 @@ impl<'a, A: Abi> Walk<'a, A> {
             }
             Rule::Root => Err(StopReason::EndOfStack),
             Rule::Switched => self.step_to_other_stack(),
+            Rule::Signal => self.step_out_of_signal(sp),
             Rule::General => {
                 let row = Row { module, svma };
                 self.step_by_row(sp, row)
@@ -346,6 +347,19 @@ impl<'a, A: Abi> Walk<'a, A> {
                 result => result,
             },
         }
+    }
+
+    /// To the code that a signal interrupted, with all of its registers. Its stack may be another one.
+    #[cold]
+    fn step_out_of_signal(&mut self, sp: u64) -> Result<u64, StopReason> {
+        let (start, count) = A::SIGNAL_REGISTERS.ok_or(StopReason::BadUnwindInfo)?;
+        let start = sp.checked_add(start).ok_or(StopReason::OutsideStack)?;
+        for register in 0..count {
+            let address = start.wrapping_add(8 * register as u64);
+            self.regs.set(register, self.stack.read_u64(address)?);
+        }
+        self.kind = FrameKind::InstructionPointer;
+        self.regs.get(A::IP).ok_or(StopReason::BadUnwindInfo)
     }
 
     fn is_plausible(&self, ip: u64) -> bool {

@@ -340,6 +340,36 @@ fn a_signal_frame_leads_to_the_interrupted_instruction() {
     assert_eq!(frames[2].lookup_address(), Avma(caller - 1));
 }
 
+/// The same on arm64, whose vdso describes its part by a symbol alone. A leaf was interrupted, whose return address is in
+/// the link register.
+#[test]
+fn a_signal_frame_of_arm64_leads_to_the_interrupted_leaf() {
+    let functions = [Function { shape: Shape::SpOnly, frame_by_16: 3 }; 4];
+    let mut stopped = stop_in(Arch::Aarch64, &functions, &[1, 2]);
+    let mut space = space(module(Arch::Aarch64, &functions, false), 4);
+    let mut vdso = ModuleSections::none(Arch::Aarch64);
+    vdso.stack_switches.signal.push(Svma(0x10)..Svma(0x20));
+    space.map(Avma(0x9000)..Avma(0xa000), Bias(0x9000), ModuleUnwindInfo::new(vdso));
+    let interrupted = common::return_address(3) - common::CALL_OFFSET;
+    let handled = common::signal_of_arm64(&mut stopped, interrupted);
+    // The handler's frame is gone already: it returns.
+    stopped.regs = stopped.regs.with_ip(0x9014).with_sp(handled);
+    let mut frames = Vec::new();
+    let stack = StackDump { sp: Avma(handled), bytes: &stopped.bytes, rest: None };
+    let reason = Unwinder::new().unwind(&space, &stopped.regs, stack, 127, &mut frames);
+    let found: Vec<u64> = frames.iter().map(|frame| frame.address.0).collect();
+    let mut expected = vec![0x9014, interrupted];
+    expected.extend(&stopped.expected);
+    assert_eq!((found, reason), (expected, StopReason::EndOfStack));
+    assert_eq!(frames[1].kind, FrameKind::InstructionPointer);
+    // A dump that ends within the registers.
+    let bytes = &stopped.bytes[..500];
+    let stack = StackDump { sp: Avma(handled), bytes, rest: None };
+    frames.clear();
+    let reason = Unwinder::new().unwind(&space, &stopped.regs, stack, 127, &mut frames);
+    assert_eq!((frames.len(), reason), (1, StopReason::StackDumpExhausted));
+}
+
 fn signal_trampoline() -> ModuleUnwindInfo {
     use gimli::write::{Address, CallFrameInstruction as Cfi, Expression};
     let encoding = gimli::Encoding { address_size: 8, format: gimli::Format::Dwarf32, version: 1 };

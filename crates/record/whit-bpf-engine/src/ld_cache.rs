@@ -9,8 +9,8 @@
 const MAGIC: &[u8] = b"glibc-ld.so.cache1.1";
 const HEADER_BYTES: usize = 48;
 const ENTRY_BYTES: usize = 24;
-/// A library of the C library's (3), for x86-64 (0x300).
-const LIBRARY_X86_64: u32 = 0x303;
+/// A library of the C library's (3), for x86-64 (0x300) or arm64 (0xa00).
+const LIBRARY: u32 = if cfg!(target_arch = "aarch64") { 0xa03 } else { 0x303 };
 /// Longest name and path.
 const TEXT_MAX_BYTES: usize = 4096;
 
@@ -22,7 +22,7 @@ pub(super) fn paths<'a>(cache: &'a [u8], name: &[u8]) -> Vec<&'a [u8]> {
     let count = word(list, MAGIC.len()).unwrap_or(0) as usize;
     let entries = entries.take(count);
     let found = entries.filter(|entry| {
-        let is_library = word(entry, 0) == Some(LIBRARY_X86_64);
+        let is_library = word(entry, 0) == Some(LIBRARY);
         is_library && word(entry, 4).and_then(|at| text(list, at)) == Some(name)
     });
     found.filter_map(|entry| text(list, word(entry, 8)?)).collect()
@@ -66,10 +66,10 @@ mod tests {
     #[test]
     fn a_name_means_the_paths_of_its_kind() {
         let bytes = cache(&[
-            (0x303, "libc.so.6", "/lib64/libc.so.6"),
+            (LIBRARY, "libc.so.6", "/lib64/libc.so.6"),
             (3, "libc.so.6", "/lib/libc.so.6"),
-            (0x303, "libm.so.6", "/lib64/v3/libm.so.6"),
-            (0x303, "libm.so.6", "/lib64/libm.so.6"),
+            (LIBRARY, "libm.so.6", "/lib64/v3/libm.so.6"),
+            (LIBRARY, "libm.so.6", "/lib64/libm.so.6"),
         ]);
         assert_eq!(paths(&bytes, b"libc.so.6"), [b"/lib64/libc.so.6"]);
         let both: [&[u8]; 2] = [b"/lib64/v3/libm.so.6", b"/lib64/libm.so.6"];
@@ -83,7 +83,7 @@ mod tests {
             places in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..20),
             length in any::<prop::sample::Index>(),
         ) {
-            let mut bytes = cache(&[(0x303, "a", "/a"), (0x303, "b", "/b")]);
+            let mut bytes = cache(&[(LIBRARY, "a", "/a"), (LIBRARY, "b", "/b")]);
             for (place, byte) in places {
                 let place = place.index(bytes.len());
                 bytes[place] = byte;

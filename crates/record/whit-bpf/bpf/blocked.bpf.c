@@ -152,7 +152,7 @@ struct before_step {
 	u64 sp;
 	u64 fp;
 	u64 fp_address;
-	u64 rbx_address;
+	u64 extra_address;
 	u64 hash;
 	u32 is_return;
 	u32 frames_count;
@@ -182,7 +182,7 @@ UNWIND_FN u32 step_or_miss(struct blocked_scratch *scratch)
 	before.sp = s->sp;
 	before.fp = s->fp;
 	before.fp_address = s->fp_address;
-	before.rbx_address = s->rbx_address;
+	before.extra_address = s->extra_address;
 	before.hash = s->hash;
 	before.is_return = s->is_return;
 	before.frames_count = s->frames_count;
@@ -203,7 +203,7 @@ UNWIND_FN u32 step_or_miss(struct blocked_scratch *scratch)
 	s->sp = before.sp;
 	s->fp = before.fp;
 	s->fp_address = before.fp_address;
-	s->rbx_address = before.rbx_address;
+	s->extra_address = before.extra_address;
 	s->hash = before.hash;
 	s->is_return = before.is_return;
 	s->frames_count = before.frames_count;
@@ -268,10 +268,10 @@ static ALWAYS_INLINE u32 take_user_stack(struct blocked_scratch *scratch, struct
 	s->ip = user.ip;
 	s->sp = user.sp;
 	s->fp = user.fp;
-	s->rbx = user.rbx;
+	s->extra = user.extra;
 	s->mappings_first = process >> PROCESS_FIRST_SHIFT;
 	s->mappings_count = process & PROCESS_COUNT_MASK;
-	if (user.cs != USER_CS_64) {
+	if (!IS_64_BIT_MODE(user.mode)) {
 		s->frames[0] = user.ip;
 		s->frames_count = 1;
 		return UNWIND_NOT_64_BIT;

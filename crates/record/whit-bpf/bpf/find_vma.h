@@ -23,7 +23,6 @@
 
 /* `vm_area_struct::vm_flags` (include/linux/mm.h). */
 #define VM_EXEC 4
-#define PAGE_SHIFT 12
 /* Result of bpf_find_vma() while the lock is taken. */
 #define BUSY -16
 /* Result of name_file() where no file is mapped: ENOENT. */
@@ -219,7 +218,7 @@ static long look_at(struct task_struct *task, struct vm_area_struct *vma,
 	found->end = vma->vm_end;
 	found->bias = vma->vm_start - known->bias;
 	if (file)
-		found->bias -= vma->vm_pgoff << PAGE_SHIFT;
+		found->bias -= vma->vm_pgoff << settings.page_shift;
 	found->table = known->table;
 	found->generation = known->generation;
 	return 0;

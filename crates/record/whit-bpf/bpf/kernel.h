@@ -55,11 +55,11 @@ struct bpf_perf_event_value {
 /* Bytes of a thread's name, with its end. */
 #define TASK_COMM_LEN 16
 
-/* The registers as programs for perf events see them, in user space's form (uapi/asm/ptrace.h). */
-struct user_pt_regs {
-	u64 r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8, rax, rcx, rdx, rsi, rdi;
-	u64 orig_rax, rip, cs, eflags, rsp, ss;
-};
+#ifdef __TARGET_ARCH_arm64
+#include "arm64.h"
+#else
+#include "x86_64.h"
+#endif
 
 struct bpf_perf_event_data {
 	struct user_pt_regs regs;
@@ -140,25 +140,9 @@ struct css_set {
 	struct cgroup *dfl_cgrp;
 };
 
-struct pt_regs {
-	unsigned long r15;
-	unsigned long orig_ax;
-	unsigned long bp;
-	unsigned long bx;
-	unsigned long r11;
-	unsigned long cx;
-	unsigned long dx;
-	unsigned long si;
-	unsigned long di;
-	unsigned long ip;
-	unsigned long cs;
-	unsigned long flags;
-	unsigned long sp;
-};
-
 /* An address space's part of its own. */
 typedef struct {
-	/* The kernel's own code for user mode (x86). */
+	/* The kernel's own code for user mode. */
 	void *vdso;
 } mm_context_t;
 
@@ -527,7 +511,7 @@ static ALWAYS_INLINE void ordered_add(u64 *to, u64 value)
 /* A word; only if CAN_LOAD_KERNEL. */
 static ALWAYS_INLINE u64 kernel_load(u64 address)
 {
-	return kernel_cast(struct pt_regs, address)->r15;
+	return kernel_cast(struct pt_regs, address)->FIRST_REGISTER;
 }
 
 /* BPF_ENUMVAL_VALUE of the relocations that clang knows. */

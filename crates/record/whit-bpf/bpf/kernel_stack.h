@@ -23,8 +23,6 @@
 #define KERNEL_OWN_FRAMES 4
 /* In the flags of a thread of the kernel (include/linux/sched.h). */
 #define PF_KTHREAD 0x00200000
-/* Where the kernel's code begins; its modules and BPF programs lie above. */
-#define KERNEL_CODE 0xffffffff80000000ull
 /* The program with the stack: places are counted from its frame. */
 enum {
 	KERNEL_AT_SWITCH = 0,
@@ -360,7 +358,7 @@ static ALWAYS_INLINE u64 kernel_again(u64 user, struct kernel_look *look, struct
 
 	*set = NULL;
 	look->words_count = 0;
-	if (settings.no_memo || !registers || look->frame < stack || look->frame >= registers - 8)
+	if (!KERNEL_STACKS_ARE_PLAIN || settings.no_memo || !registers || look->frame < stack || look->frame >= registers - 8)
 		return 0;
 	look->user = user;
 	look->words_count = (registers - 8 - look->frame) / 8;

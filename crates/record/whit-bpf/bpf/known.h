@@ -15,8 +15,6 @@
 #define PROCESSES_MAX 16384
 /* Words of a chunk of table memory, a power of two. */
 #define CHUNK_WORDS 65536
-/* The code segment of 64-bit programs. */
-#define USER_CS_64 0x33
 
 /* Process: number of its first mapping, shifted, and how many there are. One word, so that it is
  * read whole. */
@@ -114,20 +112,28 @@ struct user_registers {
 	u64 ip;
 	u64 sp;
 	u64 fp;
-	u64 rbx;
-	u64 cs;
+	/* rbx on x86-64, the link register on arm64. */
+	u64 extra;
+	/* See MODE_REGISTER. */
+	u64 mode;
 };
+
+/* Reads them from a structure of the kernel, into their places. */
+#define take_registers(user, from)                       \
+	do {                                             \
+		(user)->ip = (from)->IP_REGISTER;        \
+		(user)->sp = (from)->SP_REGISTER;        \
+		(user)->fp = (from)->FP_REGISTER;        \
+		(user)->extra = (from)->EXTRA_REGISTER;  \
+		(user)->mode = (from)->MODE_REGISTER;    \
+	} while (0)
 
 /* Where a thread that is in the kernel was in user mode. */
 static ALWAYS_INLINE void registers_of(struct task_struct *task, struct user_registers *user)
 {
 	struct pt_regs *regs = bpf_task_pt_regs(task);
 
-	user->ip = regs->ip;
-	user->sp = regs->sp;
-	user->fp = regs->bp;
-	user->rbx = regs->bx;
-	user->cs = regs->cs;
+	take_registers(user, regs);
 }
 
 static ALWAYS_INLINE u64 process_of(u32 pid)

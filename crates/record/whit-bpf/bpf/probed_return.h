@@ -34,7 +34,7 @@ UNWIND_FN u32 unwind_probed_return(struct unwind_state *s)
 		    read_field(is_chained, struct return_instance, instance, chained) ||
 		    read_field(address, struct return_instance, instance, orig_ret_vaddr))
 			return 0;
-		if (stack == s->sp - 8 && !is_chained) {
+		if (stack == s->sp + PROBED_RETURN_AT && !is_chained) {
 			s->ip = address;
 			s->reads_count = UNWIND_READS_MAX + 1;
 			return 1;

@@ -137,10 +137,6 @@ static ALWAYS_INLINE u32 why_it_leaves(u64 *ctx, struct task_struct *task)
 	return CHANNEL_SWITCH | flags << 8 | state << 16;
 }
 
-/* Calls that wait at the futex whose address is their first argument (x86-64). */
-#define NR_FUTEX 202
-#define NR_FUTEX_WAIT 455
-
 /* The place of the object in scratch->object, described, and one; 0 if it did not fit. */
 static ALWAYS_INLINE u32 take_object(struct scratch *scratch, struct switch_memory *memory, u64 hash)
 {

@@ -64,8 +64,8 @@ const volatile struct {
 	/* A hierarchy of version 1 with cgroups of threads that are in the root of version 2, in the same way;
 	 * CGROUP_VERSION_2 for none. */
 	u32 sampled_subsystem;
-	/* The period is aligned to eight bytes. */
-	u32 unused;
+	/* The size of a page is two to the power of this. */
+	u32 page_shift;
 	/* Nanoseconds of off-CPU time for each sample of a wait. */
 	u64 off_cpu_period;
 } settings = {
@@ -73,6 +73,7 @@ const volatile struct {
 	.user_stacks = 1,
 	.channel_mask = 1023,
 	.sampled_subsystem = 0xffffffff,
+	.page_shift = 12,
 	.off_cpu_period = 1,
 };
 
@@ -298,14 +299,16 @@ struct memo {
 	u64 fp;
 	/* 0: none. */
 	u64 hash;
+	u64 extra;
 	u32 tid;
-	u32 needs_fp;
+	u16 needs_fp;
+	u16 needs_extra;
 	/* The words among them that one copy of `near_bytes` of the stack holds. */
-	u32 near_count;
-	u32 near_bytes;
-	u32 reads_count;
+	u16 near_count;
+	u16 near_bytes;
+	u16 reads_count;
 	/* As it was for the walk. */
-	u32 frames_max;
+	u16 frames_max;
 };
 
 /* Stacks that have a thread and its place in common: callers differ. */
@@ -336,6 +339,7 @@ struct memo_key {
 	u64 ip;
 	u64 sp;
 	u64 fp;
+	u64 extra;
 	u32 tid;
 	u32 frames_max;
 };
@@ -454,6 +458,7 @@ static ALWAYS_INLINE u32 memo_holds(struct unwind_state *s, const struct memo_se
 
 	if (!memo->hash || memo->sp != key->sp || memo->ip != key->ip || memo->tid != key->tid || memo->frames_max != key->frames_max ||
 	    memo->process != key->process || (memo->needs_fp && memo->fp != key->fp) ||
+	    (memo->needs_extra && memo->extra != key->extra) ||
 	    memo->reads_count > UNWIND_READS_MAX || bytes > UNWIND_WINDOW_BYTES)
 		return 0;
 	if (bytes > *copied) {
@@ -562,7 +567,9 @@ static ALWAYS_INLINE void memo_write(struct unwind_state *s, struct memo_set *se
 	memo->process = key->process;
 	memo->ip = key->ip;
 	memo->fp = key->fp;
+	memo->extra = key->extra;
 	memo->needs_fp = s->needs_fp;
+	memo->needs_extra = s->needs_extra;
 	memo->hash = hash;
 	set->last = way;
 }
@@ -656,6 +663,7 @@ static ALWAYS_INLINE u64 user_hash(struct switch_memory *memory, struct scratch 
 		.ip = registers->ip,
 		.sp = registers->sp,
 		.fp = registers->fp,
+		.extra = registers->extra,
 		.tid = tid,
 		.frames_max = changes_by(WALKED_FRAMES_MAX),
 	};
@@ -671,13 +679,13 @@ static ALWAYS_INLINE u64 user_hash(struct switch_memory *memory, struct scratch 
 	s->ip = key.ip;
 	s->sp = key.sp;
 	s->fp = key.fp;
-	s->rbx = registers->rbx;
+	s->extra = registers->extra;
 	if (key.frames_max)
 		s->frames_max = key.frames_max;
 	s->mappings_first = process >> PROCESS_FIRST_SHIFT;
 	s->mappings_count = process & PROCESS_COUNT_MASK;
 	scratch->counts.walks++;
-	if (registers->cs != USER_CS_64) {
+	if (!IS_64_BIT_MODE(registers->mode)) {
 		s->frames[0] = key.ip;
 		s->frames_count = 1;
 		s->hash = unwind_mix(s->hash, key.ip);
@@ -687,8 +695,8 @@ static ALWAYS_INLINE u64 user_hash(struct switch_memory *memory, struct scratch 
 		*reason = walk(s);
 		if (!s->mappings_count && *reason == UNWIND_NO_MAPPING)
 			*reason = UNWIND_NO_PROCESS;
-		/* Another walk may go further. The cache has no rbx, on which next to no walk depends. */
-		if (s->was_busy || s->needs_rbx)
+		/* Another walk may go further. */
+		if (s->was_busy)
 			s->reads_count = UNWIND_READS_MAX + 1;
 	}
 	scratch->counts.learned += s->has_learned;
@@ -867,16 +875,11 @@ int sampled(struct bpf_perf_event_data *ctx)
 	scratch->counts.runs++;
 	record.event = perf_event_id(ctx);
 	record.period = ctx->sample_period;
-	struct user_registers user = {
-		.ip = ctx->regs.rip,
-		.sp = ctx->regs.rsp,
-		.fp = ctx->regs.rbp,
-		.rbx = ctx->regs.rbx,
-		.cs = ctx->regs.cs,
-	};
+	struct user_registers user;
+	take_registers(&user, &ctx->regs);
 	/* Read here, and not by a pointer that is chosen later, which the verifier refuses. */
-	asm volatile("" : "+r"(user.ip), "+r"(user.sp), "+r"(user.fp), "+r"(user.rbx), "+r"(user.cs));
-	record.is_user = (user.cs & 3) != 0;
+	asm volatile("" : "+r"(user.ip), "+r"(user.sp), "+r"(user.fp), "+r"(user.extra), "+r"(user.mode));
+	record.is_user = IS_USER_MODE(user.mode);
 	if (!record.is_user && settings.kernel_stacks)
 		record.kernel_stack = kernel_stack(ctx, scratch);
 	record.unseen_for = unseen_for(task, process);
@@ -903,11 +906,7 @@ static ALWAYS_INLINE void user_registers_at(struct task_struct *task, u64 addres
 		regs = kernel_cast(struct pt_regs, address);
 	else
 		regs = bpf_task_pt_regs(task);
-	user->ip = regs->ip;
-	user->sp = regs->sp;
-	user->fp = regs->bp;
-	user->rbx = regs->bx;
-	user->cs = regs->cs;
+	take_registers(user, regs);
 }
 
 /* (struct task_struct *parent, struct task_struct *child) */
@@ -938,7 +937,7 @@ static ALWAYS_INLINE void learn_first(struct task_struct *task)
 	u64 vdso = 0;
 
 	learn(process, task->mm->start_code, 1, &mapping);
-	learn(process, bpf_task_pt_regs(task)->ip, 1, &mapping);
+	learn(process, bpf_task_pt_regs(task)->IP_REGISTER, 1, &mapping);
 	if (core_field_exists(task->mm->context.vdso) &&
 	    !bpf_probe_read_kernel(&vdso, sizeof(vdso), &task->mm->context.vdso))
 		learn(process, vdso, 1, &mapping);

@@ -73,15 +73,11 @@ int probed(struct user_pt_regs *ctx)
 		return 1;
 	if (__sync_lock_test_and_set(&scratch->is_busy, 1))
 		return 1;
-	struct user_registers user = {
-		.ip = ctx->rip,
-		.sp = ctx->rsp,
-		.fp = ctx->rbp,
-		.cs = ctx->cs,
-	};
+	struct user_registers user;
+	take_registers(&user, ctx);
 	/* Read here: see sampled(). */
-	asm volatile("" : "+r"(user.ip), "+r"(user.sp), "+r"(user.fp), "+r"(user.cs));
-	u32 is_user = (user.cs & 3) != 0;
+	asm volatile("" : "+r"(user.ip), "+r"(user.sp), "+r"(user.fp), "+r"(user.extra), "+r"(user.mode));
+	u32 is_user = IS_USER_MODE(user.mode);
 	scratch->counts.runs++;
 	record.tracepoint = bpf_get_attach_cookie(ctx);
 	if (!is_user && settings.kernel_stacks)

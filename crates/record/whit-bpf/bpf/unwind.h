@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Walks a user stack outwards by compact unwind tables (x86-64). Shared by the BPF program and by a
- * program for tests, which bring:
+ * Walks a user stack outwards by compact unwind tables. Shared by the BPF program and by a program for tests, which
+ * bring:
  *
  *     UNWIND_FN, UNWIND_INLINE             storage and linkage of functions
  *     int unwind_copy(void *to, u32 size, u64 from)
@@ -66,27 +66,8 @@ enum {
 	UNWIND_BASE_BAD_SIGNAL = 12,
 	UNWIND_BASE_SWITCHED = 13,
 	UNWIND_BASE_RBX = 14,
-};
-
-/* Where the frame pointer is. */
-enum {
-	UNWIND_FP_SAME = 0,
-	UNWIND_FP_AT_CFA = 1,
-	UNWIND_FP_AT_FP = 2,
-};
-
-/* Words below the frame address at which rbx is, in a rule: 0 where it is still in the register, this where it is
- * lost. See Rbx in crates/code/whit-unwind/src/table/rules.rs. */
-#define UNWIND_RBX_SHIFT 10
-#define UNWIND_RBX_MASK 63
-#define UNWIND_RBX_SLOT_LOST 63
-
-/* Registers in the frame of a signal, from its stack pointer. */
-enum {
-	UNWIND_SIGNAL_FP = 120,
-	UNWIND_SIGNAL_RBX = 128,
-	UNWIND_SIGNAL_SP = 160,
-	UNWIND_SIGNAL_IP = 168,
+	UNWIND_BASE_LINKED_SP = 15,
+	UNWIND_BASE_LINKED_FP = 16,
 };
 
 /* The walk depends on the frame pointer, and on the word that it came from. */
@@ -99,33 +80,20 @@ static UNWIND_INLINE void unwind_use_fp(struct unwind_state *s)
 	s->fp_address = UNWIND_FP_NOTED;
 }
 
-/* Reads rbx into s->value; 0 where it is lost. */
-static UNWIND_INLINE u32 unwind_use_rbx(struct unwind_state *s)
+/* Reads the further register into s->value; 0 where it is lost. */
+static UNWIND_INLINE u32 unwind_use_extra(struct unwind_state *s)
 {
-	u64 address = s->rbx_address;
+	u64 address = s->extra_address;
 
-	if (address == UNWIND_RBX_FIRST) {
-		s->needs_rbx = 1;
-		s->value = s->rbx;
+	if (address == UNWIND_EXTRA_FIRST) {
+		s->needs_extra = 1;
+		s->value = s->extra;
 		return 1;
 	}
-	if (address == UNWIND_RBX_LOST || unwind_load(s, address))
+	if (address == UNWIND_EXTRA_LOST || unwind_load(s, address))
 		return 0;
 	unwind_note(s, address, s->value);
 	return 1;
-}
-
-/* Goes on with the caller's rbx. */
-static UNWIND_INLINE void unwind_find_rbx(struct unwind_state *s, u64 cfa, u64 rule)
-{
-	u32 slot = rule >> UNWIND_RBX_SHIFT & UNWIND_RBX_MASK;
-	u64 address = cfa - slot * 8;
-
-	if (slot == UNWIND_RBX_SLOT_LOST)
-		s->rbx_address = UNWIND_RBX_LOST;
-	/* Below the stack pointer: it was popped already, which the row does not say. */
-	else if (slot && address >= s->sp)
-		s->rbx_address = address;
 }
 
 /* Number of the mapping that holds an address, plus one; 0 where none does. */
@@ -232,6 +200,15 @@ static UNWIND_INLINE u32 unwind_arrive(struct unwind_state *s, u64 ip, u64 sp)
 	return ip ? UNWIND_ON : UNWIND_END;
 }
 
+/*
+ * Architectures differ in UNWIND_CODE_MASK, UNWIND_SIGNAL_..., unwind_bare_return() and unwind_by_frame_rule().
+ */
+#ifdef __TARGET_ARCH_arm64
+#include "unwind_arm64.h"
+#else
+#include "unwind_x86_64.h"
+#endif
+
 /* Without rules: follows the frame pointer if that leads to a plausible place, else gives `reason`. */
 UNWIND_FN u32 unwind_by_fp(struct unwind_state *s, u32 reason)
 {
@@ -243,8 +220,8 @@ UNWIND_FN u32 unwind_by_fp(struct unwind_state *s, u32 reason)
 		return reason;
 	if (unwind_load(s, fp + 8))
 		return UNWIND_UNREADABLE;
-	u64 ip = s->value;
-	unwind_note(s, fp + 8, ip);
+	u64 ip = s->value & UNWIND_CODE_MASK;
+	unwind_note(s, fp + 8, s->value);
 	if (!ip)
 		return UNWIND_END;
 	if (!unwind_is_plausible(s, ip))
@@ -253,7 +230,7 @@ UNWIND_FN u32 unwind_by_fp(struct unwind_state *s, u32 reason)
 		return UNWIND_UNREADABLE;
 	s->fp = s->value;
 	s->fp_address = fp;
-	s->rbx_address = UNWIND_RBX_LOST;
+	s->extra_address = UNWIND_EXTRA_LOST;
 	return unwind_arrive(s, ip, fp + 16);
 }
 
@@ -267,14 +244,10 @@ UNWIND_FN u32 unwind_uncovered(struct unwind_state *s)
 		/* Processes begin with a frame pointer of zero. */
 		return s->fp ? UNWIND_GO_BY_FP | UNWIND_NO_INFO : UNWIND_END;
 	}
-	if (!unwind_load(s, s->sp)) {
-		u64 ip = s->value;
-
-		unwind_note(s, s->sp, ip);
-		if (unwind_is_plausible(s, ip)) {
-			s->rbx_address = UNWIND_RBX_LOST;
-			return unwind_arrive(s, ip, s->sp + 8);
-		}
+	u64 ip = unwind_bare_return(s);
+	if (unwind_is_plausible(s, ip)) {
+		s->extra_address = UNWIND_EXTRA_LOST;
+		return unwind_arrive(s, ip, s->sp + UNWIND_BARE_RETURN_BYTES);
 	}
 	return UNWIND_GO_BY_FP | UNWIND_NO_INFO;
 }
@@ -289,7 +262,7 @@ UNWIND_FN u32 unwind_signal(struct unwind_state *s)
 		return UNWIND_UNREADABLE;
 	s->fp = s->value;
 	s->fp_address = sp + UNWIND_SIGNAL_FP;
-	s->rbx_address = sp + UNWIND_SIGNAL_RBX;
+	s->extra_address = sp + UNWIND_SIGNAL_EXTRA;
 	if (unwind_load(s, sp + UNWIND_SIGNAL_SP))
 		return UNWIND_UNREADABLE;
 	u64 caller_sp = s->value;
@@ -302,67 +275,13 @@ UNWIND_FN u32 unwind_signal(struct unwind_state *s)
 	return s->ip ? UNWIND_ON : UNWIND_END;
 }
 
-/* The frame address is known: reads the return address below it, and the caller's frame pointer. */
-UNWIND_FN u32 unwind_by_cfa(struct unwind_state *s, u64 cfa, u64 rule)
-{
-	if (!s)
-		return UNWIND_BAD_TABLE;
-	if (cfa <= s->sp)
-		return UNWIND_LOOP;
-	u32 reason = unwind_load_above(s, cfa - 8);
-	if (reason)
-		return reason;
-	u64 ip = s->value;
-	unwind_note(s, cfa - 8, ip);
-	unwind_find_rbx(s, cfa, rule);
-	u32 fp_kind = rule >> 8 & 3;
-	/* The entry of a linkage table has another use for the field. */
-	if (fp_kind == UNWIND_FP_SAME || (rule & 0xff) == UNWIND_BASE_PLT)
-		return unwind_arrive(s, ip, cfa);
-	u64 address = (u64)(s64)(s16)(rule >> 16) + (fp_kind == UNWIND_FP_AT_CFA ? cfa : s->fp);
-	if (fp_kind == UNWIND_FP_AT_FP)
-		unwind_use_fp(s);
-	/* Below the stack pointer: it was popped already, which the row does not say. */
-	if (address >= s->sp) {
-		if (unwind_load(s, address))
-			return UNWIND_UNREADABLE;
-		s->fp = s->value;
-		s->fp_address = address;
-	}
-	return unwind_arrive(s, ip, cfa);
-}
-
 UNWIND_FN u32 unwind_by_rule(struct unwind_state *s, u64 rule)
 {
 	if (!s)
 		return UNWIND_BAD_TABLE;
-	u64 offset = (u64)((s64)rule >> 32);
-	u64 addend = (rule >> 10 & 63) * 8;
-	u32 reason;
-
 	switch (rule & 0xff) {
 	case UNWIND_BASE_OUTERMOST:
 		return UNWIND_END;
-	case UNWIND_BASE_SP:
-		return unwind_by_cfa(s, s->sp + offset, rule);
-	case UNWIND_BASE_FP:
-		unwind_use_fp(s);
-		return unwind_by_cfa(s, s->fp + offset, rule);
-	case UNWIND_BASE_FP_DEREF:
-		unwind_use_fp(s);
-		offset += s->fp;
-		break;
-	case UNWIND_BASE_SP_DEREF:
-		offset += s->sp;
-		break;
-	case UNWIND_BASE_RBX:
-		if (!unwind_use_rbx(s))
-			return UNWIND_GO_BY_FP | UNWIND_CFA;
-		return unwind_by_cfa(s, s->value + offset, rule);
-	case UNWIND_BASE_PLT:
-		/* The push is done from this byte of the entry on. */
-		offset = (s->ip & 15) >= (rule >> 16 & 15) ? 16 : 8;
-		return unwind_by_cfa(s, s->sp + offset, rule);
 	case UNWIND_BASE_SIGNAL:
 		return unwind_signal(s);
 	case UNWIND_BASE_UNCOVERED:
@@ -384,16 +303,8 @@ UNWIND_FN u32 unwind_by_rule(struct unwind_state *s, u64 rule)
 	case UNWIND_BASE_BAD_SIGNAL:
 		return UNWIND_GO_BY_FP | UNWIND_SIGNAL;
 	default:
-		return UNWIND_BAD_TABLE;
+		return unwind_by_frame_rule(s, rule);
 	}
-	reason = unwind_load_above(s, offset);
-	if (reason)
-		return reason;
-	u64 cfa = s->value;
-	unwind_note(s, offset, cfa);
-	/* The addend has the bits that say where rbx is. */
-	rule |= (u64)UNWIND_RBX_SLOT_LOST << UNWIND_RBX_SHIFT;
-	return unwind_by_cfa(s, cfa + addend, rule);
 }
 
 /* Has s->run be of the interpreter whose loop holds an address, if it does. */
@@ -485,9 +396,9 @@ static UNWIND_INLINE void unwind_begin(struct unwind_state *s)
 	s->frames_max = UNWIND_FRAMES_MAX;
 	s->has_asked = s->has_learned = s->was_busy = 0;
 	s->reads_count = 0;
-	s->needs_fp = s->needs_rbx = 0;
+	s->needs_fp = s->needs_extra = 0;
 	s->fp_address = UNWIND_FP_FIRST;
-	s->rbx_address = UNWIND_RBX_FIRST;
+	s->extra_address = UNWIND_EXTRA_FIRST;
 	s->hash = UNWIND_HASH_SEED;
 	s->window_address = UNWIND_NO_WINDOW;
 	s->run.frame = s->look_interpreter = s->look_thread = 0;

@@ -76,12 +76,12 @@ enum {
 	UNWIND_FP_NOTED = 2,
 };
 
-/* unwind_state.rbx_address where it is no address. */
+/* unwind_state.extra_address where it is no address. */
 enum {
-	/* rbx is the one that the walk began with. */
-	UNWIND_RBX_FIRST = 1,
+	/* It is the one that the walk began with. */
+	UNWIND_EXTRA_FIRST = 1,
 	/* A frame changed it, and no rule says where it is. */
-	UNWIND_RBX_LOST = 2,
+	UNWIND_EXTRA_LOST = 2,
 };
 
 /* unwind_state.window_address where nothing is copied: no aligned address of user mode lies behind it. */
@@ -163,12 +163,13 @@ struct unwind_state {
 	u32 needs_fp;
 	/* Where fp was read from. */
 	u64 fp_address;
-	/* rbx as the walk began with it, and where that of the present frame is. Few frame addresses are made from it,
-	 * so that it is read only there. */
-	u64 rbx;
-	u64 rbx_address;
-	/* Whether the walk depended on the rbx that it began with. */
-	u32 needs_rbx;
+	/* A further register as the walk began with it, and where that of the present frame is. On x86-64 it is rbx, from
+	 * which few frame addresses are made. On arm64 it is the link register, which has the return address of a function
+	 * without a frame. It is read only where it counts. */
+	u64 extra;
+	u64 extra_address;
+	/* Whether the walk depended on the one that it began with. */
+	u32 needs_extra;
 	/* The word that was read last. */
 	u64 value;
 	/* Mixed from the frames. */

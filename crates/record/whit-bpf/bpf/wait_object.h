@@ -68,7 +68,7 @@ enum object_unknown {
 	OBJECT_OF_EXIT = 6,
 };
 
-/* The way to the object of a call (x86-64). */
+/* The way to the object of a call. */
 enum {
 	/* The first argument is a file descriptor. */
 	CALL_FILE = 1,
@@ -89,44 +89,7 @@ enum {
 	CALL_EPOLL = 12,
 };
 
-#define CALLS 512
-
-static const volatile u8 call_objects[CALLS] = {
-	/* read, write, ioctl, pread64, pwrite64, readv, writev */
-	[0] = CALL_FILE, [1] = CALL_FILE, [16] = CALL_FILE, [17] = CALL_FILE, [18] = CALL_FILE,
-	[19] = CALL_FILE, [20] = CALL_FILE,
-	/* poll, select, pselect6, ppoll, futex_waitv */
-	[7] = CALL_POLL, [23] = CALL_SEVERAL, [270] = CALL_SEVERAL, [271] = CALL_POLL,
-	[449] = CALL_SEVERAL,
-	/* pause, rt_sigtimedwait, rt_sigsuspend */
-	[34] = CALL_SIGNAL, [128] = CALL_SIGNAL, [130] = CALL_SIGNAL,
-	/* nanosleep, clock_nanosleep */
-	[35] = CALL_SLEEP, [230] = CALL_CLOCK_SLEEP,
-	/* sendfile */
-	[40] = CALL_SEND_FILE,
-	/* connect, accept, sendto, recvfrom, sendmsg, recvmsg, accept4, recvmmsg, sendmmsg */
-	[42] = CALL_FILE, [43] = CALL_FILE, [44] = CALL_FILE, [45] = CALL_FILE, [46] = CALL_FILE,
-	[47] = CALL_FILE, [288] = CALL_FILE, [299] = CALL_FILE, [307] = CALL_FILE,
-	/* wait4, waitid */
-	[61] = CALL_WAIT4, [247] = CALL_WAITID,
-	/* semop, msgsnd, msgrcv, semtimedop */
-	[65] = CALL_SEMAPHORES, [69] = CALL_MESSAGES, [70] = CALL_MESSAGES, [220] = CALL_SEMAPHORES,
-	/* fcntl, flock, fsync, fdatasync, ftruncate, getdents, getdents64 */
-	[72] = CALL_FILE, [73] = CALL_FILE, [74] = CALL_FILE, [75] = CALL_FILE, [77] = CALL_FILE,
-	[78] = CALL_FILE, [217] = CALL_FILE,
-	/* epoll_wait, epoll_pwait, epoll_pwait2 */
-	[232] = CALL_EPOLL, [281] = CALL_EPOLL, [441] = CALL_EPOLL,
-	/* mq_timedsend, mq_timedreceive */
-	[242] = CALL_FILE, [243] = CALL_FILE,
-	/* splice, tee, sync_file_range, vmsplice, fallocate, copy_file_range */
-	[275] = CALL_SEVERAL, [276] = CALL_SEVERAL, [277] = CALL_FILE, [278] = CALL_FILE,
-	[285] = CALL_FILE, [326] = CALL_SEVERAL,
-	/* preadv, pwritev, syncfs, preadv2, pwritev2 */
-	[295] = CALL_FILE, [296] = CALL_FILE, [306] = CALL_FILE, [327] = CALL_FILE,
-	[328] = CALL_FILE,
-	/* io_uring_enter */
-	[426] = CALL_FILE,
-};
+#include "calls.h"
 
 /* Numbers of file systems (include/uapi/linux/magic.h). */
 #define PIPEFS_MAGIC 0x50495045
@@ -182,7 +145,7 @@ static const volatile u8 call_objects[CALLS] = {
 struct call_registers {
 	u64 call;
 	u64 arguments[3];
-	/* Whether the thread is in a call: the instruction leaves the address behind it and the flags in registers. */
+	/* Whether the thread is in a call. */
 	u32 is_call;
 	u32 is_64_bit;
 };
@@ -196,12 +159,12 @@ static ALWAYS_INLINE void call_registers_at(struct task_struct *task, u64 addres
 		regs = kernel_cast(struct pt_regs, address);
 	else
 		regs = bpf_task_pt_regs(task);
-	out->call = regs->orig_ax;
-	out->arguments[0] = regs->di;
-	out->arguments[1] = regs->si;
-	out->arguments[2] = regs->dx;
-	out->is_64_bit = regs->cs == USER_CS_64;
-	out->is_call = regs->cx == regs->ip && regs->r11 == regs->flags;
+	out->call = CALL_NUMBER(regs);
+	out->arguments[0] = CALL_FIRST(regs);
+	out->arguments[1] = CALL_SECOND(regs);
+	out->arguments[2] = CALL_THIRD(regs);
+	out->is_64_bit = IS_64_BIT_MODE(regs->MODE_REGISTER);
+	out->is_call = IS_IN_CALL(regs);
 }
 
 /* An object on the way to its description. */

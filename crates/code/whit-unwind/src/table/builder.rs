@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use gimli::{FrameDescriptionEntry, UnwindContext, UnwindSection, UnwindTableRow};
-use whit_types::Svma;
+use whit_types::{Arch, Svma};
 
 use super::rules::CompactRule;
 use super::{
@@ -32,7 +32,7 @@ struct Span {
 impl Span {
     /// `None` for more code than a table may span.
     fn new(range: Range<u64>, rule: RuleId) -> Option<Span> {
-        let length = u32::try_from(range.end - range.start).ok()?;
+        let length = u32::try_from(range.end.checked_sub(range.start)?).ok()?;
         Some(Span { start: range.start, length, rule })
     }
 
@@ -49,14 +49,16 @@ impl Span {
 }
 
 pub(super) fn build(
+    arch: Arch,
     module: &ModuleUnwindInfo,
     code: &[Range<Svma>],
 ) -> Result<UnwindTable, NoTable> {
-    build_within(module, code, WORK_MAX_BYTES)
+    build_within(arch, module, code, WORK_MAX_BYTES)
 }
 
 /// Reads at most so many bytes of entries.
 pub(super) fn build_within(
+    arch: Arch,
     module: &ModuleUnwindInfo,
     code: &[Range<Svma>],
     work_max_bytes: usize,
@@ -64,7 +66,7 @@ pub(super) fn build_within(
     let mut code: Vec<_> = code.iter().map(|range| range.start.0..range.end.0).collect();
     code.retain(|range| range.start < range.end);
     code.sort_unstable_by_key(|range| range.start);
-    let mut collector = Collector::new(code, work_max_bytes);
+    let mut collector = Collector::new(arch, code, work_max_bytes);
     let mut spans: Vec<Span> = Vec::new();
     let mut context = UnwindContext::new();
     for table in module.tables() {
@@ -88,6 +90,7 @@ pub(super) fn build_within(
 
 /// Takes rows in, as far as they lie in code, and interns their rules.
 struct Collector {
+    arch: Arch,
     /// Ascending.
     code: Vec<Range<u64>>,
     /// The first range of code that the next row may lie in.
@@ -101,9 +104,10 @@ struct Collector {
 }
 
 impl Collector {
-    fn new(code: Vec<Range<u64>>, work_max_bytes: usize) -> Collector {
+    fn new(arch: Arch, code: Vec<Range<u64>>, work_max_bytes: usize) -> Collector {
         let ids = HashMap::from([(CompactRule::UNCOVERED, UNCOVERED)]);
         Collector {
+            arch,
             code,
             at: 0,
             spans: Vec::new(),
@@ -183,7 +187,7 @@ impl RowSink for Collector {
         row: &UnwindTableRow<usize>,
         range: Range<u64>,
     ) {
-        let rule = CompactRule::from_row(section, fde, row);
+        let rule = CompactRule::from_row(self.arch, section, fde, row);
         match self.id(rule) {
             Some(rule) => self.put(range, rule),
             None => self.is_full = true,
@@ -200,6 +204,13 @@ fn with_switches(
     if switches.is_empty() {
         return spans;
     }
+    // No entry has to cover the return from a signal.
+    let signals: Vec<Span> = switches
+        .signal
+        .iter()
+        .filter_map(|range| Span::new(range.start.0..range.end.0, UNCOVERED))
+        .collect();
+    let spans = fill_gaps(spans, &signals);
     let mut out = Vec::with_capacity(spans.len());
     for span in spans {
         let mut start = span.start;

@@ -6,7 +6,7 @@
 //! largest binaries have some thousands. So a look-up reads two words of the index, one row for
 //! each step of a search among about ten, and one rule.
 //!
-//! x86-64 only: arm64 keeps return addresses in a register, which rules have no form for.
+//! Rules of x86-64 and of arm64 differ: each machine's walk knows those of its own code. Tables are made on any host.
 //!
 //! [`wire`] is how tables lie on disk; `docs/bpf-engine.md` has it byte by byte. The walk itself is
 //! in C (`crates/record/whit-bpf/bpf/unwind.h`), and reads the same words.
@@ -20,7 +20,7 @@ use std::ops::Range;
 use whit_types::{Arch, Svma};
 
 use crate::module::ModuleUnwindInfo;
-pub use rules::{Base, CompactRule, FramePointer, Unsupported};
+pub use rules::{Base, CompactRule, FramePointer, ReturnAddress, Unsupported};
 
 /// Addresses of one bucket, a power of two.
 pub const BUCKET_BYTES: u64 = 256;
@@ -50,7 +50,7 @@ pub enum NoTable {
 impl std::fmt::Display for NoTable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            NoTable::Arch => "only x86-64 has unwind tables for the kernel",
+            NoTable::Arch => "only x86-64 and arm64 have unwind tables for the kernel",
             NoTable::NoUnwindInfo => "it has no unwind information",
             NoTable::TooLarge => "its unwind information is too large",
         })
@@ -80,10 +80,7 @@ impl UnwindTable {
         module: &ModuleUnwindInfo,
         code: &[Range<Svma>],
     ) -> Result<UnwindTable, NoTable> {
-        match arch {
-            Arch::X86_64 => builder::build(module, code),
-            Arch::Aarch64 => Err(NoTable::Arch),
-        }
+        builder::build(arch, module, code)
     }
 
     /// Stated addresses of the buckets.

@@ -5,10 +5,14 @@ use gimli::{
     UnwindSection, UnwindTableRow,
 };
 
+use whit_types::Arch;
+
 use crate::abi::{Abi, X86_64};
 use crate::cfi::Reader;
 use crate::go;
 use crate::module::StackSwitch;
+
+mod linked;
 
 /// Operations of an expression that are looked at; the longest that is known, a PLT's, has nine.
 const OPERATIONS_MAX: usize = 9;
@@ -43,6 +47,10 @@ pub enum Base {
     Uncovered,
     /// The frame pointer leads to a frame record on another stack.
     Switched,
+    /// The stack pointer plus `cfa`, where calls leave the return address in the link register (arm64).
+    LinkedSp,
+    /// The frame pointer plus `cfa`, in the same way.
+    LinkedFp,
     /// Cannot be said in a rule.
     Unsupported(Unsupported),
 }
@@ -51,6 +59,11 @@ impl Base {
     /// Whether the frame address is made from a word in memory.
     const fn is_word(self) -> bool {
         matches!(self, Base::FpDeref | Base::SpDeref)
+    }
+
+    /// Whether it is one of a machine with a link register.
+    const fn is_linked(self) -> bool {
+        matches!(self, Base::LinkedSp | Base::LinkedFp)
     }
 }
 
@@ -113,6 +126,17 @@ impl Rbx {
     }
 }
 
+/// Where the return address is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ReturnAddress {
+    /// In the word below the frame address, where calls push it (x86-64).
+    Pushed,
+    /// Still in the link register (arm64).
+    InLink,
+    /// In memory, at this distance from the frame address (arm64).
+    AtCfa(i16),
+}
+
 /// The rules of one row: frame address, return address and saved registers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct CompactRule {
@@ -126,6 +150,8 @@ pub struct CompactRule {
     pub fp: FramePointer,
     /// Where the caller's rbx is.
     pub rbx: Rbx,
+    /// Where the return address is.
+    pub ra: ReturnAddress,
 }
 
 impl CompactRule {
@@ -137,6 +163,7 @@ impl CompactRule {
         CompactRule::of(match switch {
             StackSwitch::KeptFrame => Base::Switched,
             StackSwitch::Outermost => Base::Outermost,
+            StackSwitch::Signal => Base::Signal,
         })
     }
 
@@ -145,15 +172,17 @@ impl CompactRule {
 
     const fn of(base: Base) -> CompactRule {
         let rbx = if base.is_word() { Rbx::Lost } else { Rbx::Same };
-        CompactRule { base, cfa: 0, addend: 0, fp: FramePointer::Same, rbx }
+        let ra = if base.is_linked() { ReturnAddress::InLink } else { ReturnAddress::Pushed };
+        CompactRule { base, cfa: 0, addend: 0, fp: FramePointer::Same, rbx, ra }
     }
 
     const fn unsupported(what: Unsupported) -> CompactRule {
         CompactRule::of(Base::Unsupported(what))
     }
 
-    /// Kind of frame address, kind of frame pointer and an eighth of the addend in one byte (the place of rbx where
-    /// there is no addend), distance of the frame pointer, distance of the frame address; little-endian.
+    /// Kind of frame address, one byte of bits, distance of the frame pointer, distance of the frame address;
+    /// little-endian. The bits are the kind of frame pointer, and an eighth of the addend. Where there is no addend they
+    /// have the place of rbx, and with a link register that of the return address.
     pub fn encode(&self) -> [u8; CompactRule::SIZE_BYTES] {
         let base = match self.base {
             Base::Outermost => 0,
@@ -167,10 +196,13 @@ impl CompactRule {
             Base::Unsupported(what) => 8 + what as u8,
             Base::Switched => 13,
             Base::Rbx => 14,
+            Base::LinkedSp => 15,
+            Base::LinkedFp => 16,
         };
         let bits = if self.base.is_word() { (self.addend / 8) as u8 } else { self.rbx.bits() };
+        let bits = if self.base.is_linked() { self.linked_bits() } else { bits };
         let (kind, fp) = match self.fp {
-            FramePointer::Same => (0, 0),
+            FramePointer::Same => (0, self.linked_distance()),
             FramePointer::AtCfa(offset) => (1, offset),
             FramePointer::AtFp(offset) => (2, offset),
         };
@@ -201,14 +233,21 @@ impl CompactRule {
             7 => Base::Uncovered,
             13 => Base::Switched,
             14 => Base::Rbx,
+            15 => Base::LinkedSp,
+            16 => Base::LinkedFp,
             other => Base::Unsupported(*unsupported.get(usize::from(other) - 8)?),
         };
-        let (bits, is_word) = (flags >> 2, base.is_word());
+        let (bits, is_word, is_linked) = (flags >> 2, base.is_word(), base.is_linked());
         let rule = CompactRule {
             base,
             cfa: i32::from_le_bytes([a, b, c, d]),
             addend: if is_word { u16::from(bits) * 8 } else { 0 },
-            rbx: if is_word { Rbx::Lost } else { Rbx::of_bits(bits) },
+            rbx: match base {
+                _ if is_linked => Rbx::Same,
+                _ if is_word => Rbx::Lost,
+                _ => Rbx::of_bits(bits),
+            },
+            ra: if is_linked { linked::of_bits(bits, offset) } else { ReturnAddress::Pushed },
             fp: match flags & 3 {
                 0 => FramePointer::Same,
                 1 => FramePointer::AtCfa(offset),
@@ -221,10 +260,15 @@ impl CompactRule {
 
     /// The rule of a row.
     pub(crate) fn from_row<'a, S: UnwindSection<Reader<'a>>>(
+        arch: Arch,
         section: &S,
         fde: &FrameDescriptionEntry<Reader<'a>>,
         row: &UnwindTableRow<usize>,
     ) -> CompactRule {
+        if arch == Arch::Aarch64 {
+            let rule = linked::from_row(fde, row);
+            return rule.unwrap_or_else(CompactRule::unsupported);
+        }
         let view = View { section, row, encoding: fde.cie().encoding() };
         let ra = fde.cie().return_address_register();
         let rule = match fde.is_signal_trampoline() {

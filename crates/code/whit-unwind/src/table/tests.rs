@@ -5,7 +5,7 @@ use object::{Object, ObjectSection, ObjectSegment};
 use proptest::prelude::*;
 use whit_types::{Arch, Svma};
 
-use super::rules::{Base, CompactRule, FramePointer, Rbx, Unsupported};
+use super::rules::{Base, CompactRule, FramePointer, Rbx, ReturnAddress, Unsupported};
 use super::{BUCKET_BYTES, NoTable, UnwindTable, builder, wire};
 use crate::abi::X86_64;
 use crate::cfi::{Reader, RowVisitor};
@@ -14,7 +14,7 @@ use crate::rule::Rule;
 use crate::{ModuleSections, ModuleUnwindInfo, Section};
 
 /// Result of a look-up in the call frame information itself.
-struct Direct;
+struct Direct(Arch);
 
 impl RowVisitor for Direct {
     type Output = CompactRule;
@@ -25,7 +25,7 @@ impl RowVisitor for Direct {
         fde: &FrameDescriptionEntry<Reader<'a>>,
         row: &UnwindTableRow<usize>,
     ) -> CompactRule {
-        CompactRule::from_row(section, fde, row)
+        CompactRule::from_row(self.0, section, fde, row)
     }
 }
 
@@ -51,7 +51,7 @@ fn every_address_of_this_program_has_the_rule_of_its_row() {
     let (mut context, mut known, mut plt) = (UnwindContext::new(), 0u64, 0u64);
     // A step that meets every offset in a bucket.
     for svma in (range.start.0..range.end.0).step_by(97) {
-        let direct = module.visit_row(svma, &mut context, &mut Direct);
+        let direct = module.visit_row(svma, &mut context, &mut Direct(Arch::X86_64));
         let direct = direct.unwrap_or(CompactRule::UNCOVERED);
         assert_eq!(table.find(Svma(svma)), Some(direct), "at {svma:#x}");
         known += u64::from(direct.base == Base::Sp);
@@ -85,23 +85,116 @@ fn rules_are_encoded_and_no_other_bytes_are_taken() {
             // A word in memory has an addend in their place.
             for rbx in places.into_iter().filter(|rbx| !is_word || *rbx == Rbx::Lost) {
                 let addend = if is_word { 504 } else { 0 };
-                let rule = CompactRule { base, cfa: -5 - number as i32, addend, fp, rbx };
+                let (cfa, ra) = (-5 - number as i32, ReturnAddress::Pushed);
+                let rule = CompactRule { base, cfa, addend, fp, rbx, ra };
                 assert_eq!(CompactRule::decode(rule.encode()), Some(rule));
             }
         }
     }
-    assert_eq!(CompactRule::decode([15, 0, 0, 0, 0, 0, 0, 0]), None);
+    assert_eq!(CompactRule::decode([17, 0, 0, 0, 0, 0, 0, 0]), None);
     assert_eq!(CompactRule::decode([1, 3, 0, 0, 0, 0, 0, 0]), None);
     // A distance of a register that is not saved.
     assert_eq!(CompactRule::decode([1, 0, 1, 0, 0, 0, 0, 0]), None);
 }
 
 #[test]
-fn code_without_description_and_arm64_have_no_tables() {
-    for (arch, wanted) in [(Arch::Aarch64, NoTable::Arch), (Arch::X86_64, NoTable::NoUnwindInfo)] {
+fn code_without_description_has_no_tables() {
+    for arch in [Arch::Aarch64, Arch::X86_64] {
         let module = ModuleUnwindInfo::none(arch);
-        assert_eq!(UnwindTable::build(arch, &module, &[]), Err(wanted));
+        assert_eq!(UnwindTable::build(arch, &module, &[]), Err(NoTable::NoUnwindInfo));
     }
+}
+
+/// Places of the return address: with the frame pointer, without it, and alone.
+#[test]
+fn rules_with_a_link_register_are_encoded() {
+    use ReturnAddress::{AtCfa, InLink};
+    let cases = [
+        (FramePointer::Same, InLink),
+        (FramePointer::AtCfa(-16), InLink),
+        (FramePointer::AtCfa(-4096), AtCfa(-4088)),
+        (FramePointer::AtCfa(-4096), AtCfa(-8)),
+        (FramePointer::AtCfa(-16), AtCfa(-496)),
+        (FramePointer::Same, AtCfa(-8)),
+        (FramePointer::Same, AtCfa(-8192)),
+        (FramePointer::Same, AtCfa(0)),
+    ];
+    for base in [Base::LinkedSp, Base::LinkedFp] {
+        for (fp, ra) in cases {
+            let rule = CompactRule { base, cfa: 4096, addend: 0, fp, rbx: Rbx::Same, ra };
+            assert_eq!(CompactRule::decode(rule.encode()), Some(rule));
+        }
+        // Too far from the frame address, and away from the frame pointer.
+        let rule = CompactRule {
+            base,
+            cfa: 4096,
+            addend: 0,
+            fp: FramePointer::AtCfa(-16),
+            rbx: Rbx::Same,
+            ra: AtCfa(-504),
+        };
+        assert_ne!(CompactRule::decode(rule.encode()), Some(rule));
+    }
+    // A distance of a frame pointer that is not saved.
+    assert_eq!(CompactRule::decode([15, 0, 1, 0, 0, 0, 0, 0]), None);
+}
+
+/// The common entry of arm64's compilers: factors of 4 and -8, the return address in x30, the frame address at sp.
+fn linked_frame(functions: &[(u64, u64, Vec<u8>)]) -> Vec<u8> {
+    let mut section = debug_frame(functions);
+    section[10..18].copy_from_slice(&[4, 0x78, 30, 0x0c, 31, 0, 0, 0]);
+    section
+}
+
+/// A function without a frame; a signed one with a frame record below its variables; one of the dynamic linker that
+/// saves the return address alone; and the outermost one.
+#[test]
+fn rules_of_arm64_say_where_the_return_address_is() {
+    let negate_ra_state = 0x2d;
+    let signed = vec![negate_ra_state, 0x41, 0x0e, 64, 0x80 | 29, 8, 0x80 | 30, 7, 0x41, 0x0d, 29];
+    let alone = vec![0x41, 0x0e, 16, 0x80 | 30, 2];
+    let functions = [
+        (0x3000, 0x40, Vec::new()),
+        (0x3040, 0x40, signed),
+        (0x3080, 0x40, alone),
+        (0x30c0, 0x40, vec![0x07, 30]),
+    ];
+    let mut sections = ModuleSections::none(Arch::Aarch64);
+    sections.debug_frame = Some(linked_frame(&functions).into());
+    sections.stack_switches.signal.push(Svma(0x3200)..Svma(0x320c));
+    let module = ModuleUnwindInfo::new(sections);
+    let table = UnwindTable::build(Arch::Aarch64, &module, &[CODE]).unwrap();
+    let frame = |base, cfa, fp, ra| CompactRule { base, cfa, addend: 0, fp, rbx: Rbx::Same, ra };
+    let bare = frame(Base::LinkedSp, 0, FramePointer::Same, ReturnAddress::InLink);
+    let record = (FramePointer::AtCfa(-64), ReturnAddress::AtCfa(-56));
+    for (svma, wanted) in [
+        (0x3000, bare),
+        (0x303c, bare),
+        (0x3040, bare),
+        (0x3044, frame(Base::LinkedSp, 64, record.0, record.1)),
+        (0x3048, frame(Base::LinkedFp, 64, record.0, record.1)),
+        (0x3080, bare),
+        (0x3084, frame(Base::LinkedSp, 16, FramePointer::Same, ReturnAddress::AtCfa(-16))),
+    ] {
+        assert_eq!(table.find(Svma(svma)), Some(wanted), "at {svma:#x}");
+    }
+    // No entry covers the return from a signal.
+    for (svma, wanted) in [
+        (0x30c0, Base::Outermost),
+        (0x31fc, Base::Uncovered),
+        (0x3200, Base::Signal),
+        (0x3208, Base::Signal),
+    ] {
+        assert_eq!(table.find(Svma(svma)).map(|rule| rule.base), Some(wanted), "at {svma:#x}");
+    }
+    let mut context = UnwindContext::new();
+    for svma in (table.range().start.0..table.range().end.0).step_by(4) {
+        let direct = module.visit_row(svma, &mut context, &mut Direct(Arch::Aarch64));
+        let direct = direct.unwrap_or(CompactRule::UNCOVERED);
+        let found = table.find(Svma(svma)).unwrap();
+        assert!(found == direct || found.base == Base::Signal, "at {svma:#x}: {found:?}");
+    }
+    assert_eq!(wire::decode(&wire::encode(&table)), Ok(table));
 }
 
 /// `.debug_frame` of the same form.
@@ -140,8 +233,8 @@ fn go_functions_with_a_frame_have_saved_the_frame_pointer() {
     ] {
         let table = UnwindTable::build(Arch::X86_64, &module(vec![0; 4], Some(section)), &[CODE]);
         let table = table.unwrap();
-        let rule =
-            |cfa, fp| Some(CompactRule { base: Base::Sp, cfa, addend: 0, fp, rbx: Rbx::Same });
+        let (base, rbx, ra) = (Base::Sp, Rbx::Same, ReturnAddress::Pushed);
+        let rule = |cfa, fp| Some(CompactRule { base, cfa, addend: 0, fp, rbx, ra });
         assert_eq!(table.find(Svma(0x3000)), rule(8, FramePointer::Same));
         assert_eq!(table.find(Svma(0x3001)), rule(16, fp));
     }
@@ -237,7 +330,8 @@ fn work_that_would_not_end_is_refused() {
         section.extend([0x80, 0, 0, 0, 0, 0, 0, 0]);
     }
     let module = module(section, None);
-    let built = |work_max_bytes| builder::build_within(&module, &[CODE], work_max_bytes);
+    let built =
+        |work_max_bytes| builder::build_within(Arch::X86_64, &module, &[CODE], work_max_bytes);
     assert_eq!(built(16 * (0x1000 + 20)).map(|table| table.rows().len()), Ok(32));
     assert_eq!(built(16 * (0x1000 + 20) - 1), Err(NoTable::TooLarge));
 }
@@ -252,7 +346,7 @@ proptest! {
         let table = UnwindTable::build(Arch::X86_64, &module, &[CODE]);
         let mut context = UnwindContext::new();
         for svma in (CODE.start.0..CODE.end.0).step_by(13) {
-            let direct = module.visit_row(svma, &mut context, &mut Direct);
+            let direct = module.visit_row(svma, &mut context, &mut Direct(Arch::X86_64));
             let found = table.as_ref().ok().and_then(|table| table.find(Svma(svma)));
             let wanted = direct.unwrap_or(CompactRule::UNCOVERED);
             prop_assert_eq!(found.unwrap_or(CompactRule::UNCOVERED), wanted, "at {:#x}", svma);
@@ -272,7 +366,7 @@ proptest! {
         let table = UnwindTable::build(Arch::X86_64, &module, &[CODE]);
         let mut context = UnwindContext::new();
         for svma in (0..0xb000).step_by(5) {
-            let direct = module.visit_row(svma, &mut context, &mut Direct);
+            let direct = module.visit_row(svma, &mut context, &mut Direct(Arch::X86_64));
             let inside = (CODE.start.0..CODE.end.0).contains(&svma);
             let wanted = direct.filter(|_| inside).unwrap_or(CompactRule::UNCOVERED);
             let found = table.as_ref().ok().and_then(|table| table.find(Svma(svma)));

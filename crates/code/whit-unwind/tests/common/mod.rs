@@ -207,3 +207,19 @@ pub(crate) fn stop_in(arch: Arch, functions: &[Function], chain: &[usize]) -> St
     let regs = UserRegs::new(arch).with_ip(ip).with_sp(sp).with_fp(fp);
     Stopped { regs, sp, bytes, expected }
 }
+
+/// The thread gets a signal at the first instruction of a leaf, whose caller is where it was stopped. Puts the kernel's
+/// frame below the stack; gives its address. Bytes of the dump begin there.
+pub(crate) fn signal_of_arm64(stopped: &mut Stopped, interrupted: u64) -> u64 {
+    let registers_at = 128 + 176 + 8;
+    let mut frame = vec![0x5a; registers_at + 34 * 8];
+    let lr = stopped.regs.ip().unwrap() | 0x00ab << 48;
+    let fp = stopped.regs.fp().unwrap();
+    for (register, value) in [(29, fp), (30, lr), (31, stopped.sp), (32, interrupted)] {
+        let at = registers_at + register * 8;
+        frame[at..at + 8].copy_from_slice(&value.to_le_bytes());
+    }
+    let address = stopped.sp - frame.len() as u64;
+    stopped.bytes = [&frame[..], &stopped.bytes].concat();
+    address
+}

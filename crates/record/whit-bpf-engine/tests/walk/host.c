@@ -183,7 +183,7 @@ int main(void)
 		state.ip = take_word();
 		state.sp = stack_address = take_word();
 		state.fp = take_word();
-		state.rbx = take_word();
+		state.extra = take_word();
 		state.task = take_word();
 		kept_thread = take_word();
 		u64 frames_max = take_word();

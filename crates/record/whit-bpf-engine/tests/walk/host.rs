@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use whit_testing::{Skip, probe, run};
+use whit_types::Arch;
 use whit_unwind::table::UnwindTable;
 
 /// Why it stopped: `enum unwind_reason`.
@@ -32,7 +33,8 @@ pub(crate) struct HostStack {
     pub(crate) ip: u64,
     pub(crate) sp: u64,
     pub(crate) fp: u64,
-    pub(crate) rbx: u64,
+    /// rbx on x86-64, the link register on arm64.
+    pub(crate) extra: u64,
     pub(crate) bytes: Vec<u8>,
     /// The thread's number.
     pub(crate) tid: u64,
@@ -122,8 +124,8 @@ impl Image {
         for stack in stacks {
             let count = self.mappings.len() as u64;
             let length = stack.bytes.len() as u64;
-            let HostStack { ip, sp, fp, rbx, tid, kept_thread, frames_max, .. } = *stack;
-            let head = [0, count, ip, sp, fp, rbx, tid, kept_thread, frames_max, length];
+            let HostStack { ip, sp, fp, extra, tid, kept_thread, frames_max, .. } = *stack;
+            let head = [0, count, ip, sp, fp, extra, tid, kept_thread, frames_max, length];
             head.iter().for_each(|word| put(&mut out, *word));
             out.extend(&stack.bytes);
             put(&mut out, stack.memory.len() as u64);
@@ -144,8 +146,14 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// With sanitizers where the compiler has them, and aloud without.
+    /// The walk of x86-64 stacks.
     pub(crate) fn compile() -> Result<Host, Skip> {
+        Host::compile_for(Arch::X86_64)
+    }
+
+    /// The walk of an architecture's stacks, which runs on any. With sanitizers where the compiler has them, and aloud
+    /// without.
+    pub(crate) fn compile_for(arch: Arch) -> Result<Host, Skip> {
         let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".into());
         probe::program(&compiler)?;
         let directory = tempfile::tempdir().unwrap();
@@ -163,6 +171,10 @@ impl Host {
         build.args(["-std=c11", "-O1", "-g", "-Wall", "-Wextra", "-Werror"]);
         build.args(["-Wno-unused-parameter", "-fno-sanitize-recover=all"]);
         build.args(lacks.is_none().then_some(sanitize));
+        build.arg(match arch {
+            Arch::X86_64 => "-D__TARGET_ARCH_x86",
+            Arch::Aarch64 => "-D__TARGET_ARCH_arm64",
+        });
         build.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/walk/host.c"));
         run::succeed(build.arg("-o").arg(&program));
         Ok(Host { program, _directory: directory })

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use whit_testing::{Skip, check};
+use whit_types::Arch;
 
 use crate::host::{Host, HostMapping, HostStack, INTERPRETER_WORDS, Image, NO_TABLE_YET, REASONS};
 
@@ -34,7 +35,7 @@ prop_compose! {
         words in prop::collection::vec(prop_oneof![0u32..20, any::<u32>()], 0..60),
         rules in prop::collection::vec(
             prop_oneof![
-                (0u64..15, 0u64..256, any::<i16>(), -64i32..200).prop_map(|(base, flags, fp, cfa)| {
+                (0u64..18, 0u64..256, any::<i16>(), -64i32..200).prop_map(|(base, flags, fp, cfa)| {
                     base | flags << 8 | u64::from(fp as u16) << 16 | u64::from(cfa as u32) << 32
                 }),
                 any::<u64>(),
@@ -63,7 +64,7 @@ prop_compose! {
         ip in near(),
         sp in near(),
         fp in near(),
-        rbx in near(),
+        extra in near(),
         values in prop::collection::vec(near(), 0..200),
         cut in 0usize..8,
         others in prop::collection::vec((near(), prop::collection::vec(near(), 0..100)), 0..4),
@@ -74,13 +75,22 @@ prop_compose! {
         bytes.truncate(bytes.len().saturating_sub(cut));
         let words = |words: Vec<u64>| words.into_iter().flat_map(u64::to_le_bytes).collect();
         let memory = others.into_iter().map(|(at, values)| (at, words(values))).collect();
-        HostStack { ip, sp, fp, rbx, bytes, tid, kept_thread, frames_max, memory }
+        HostStack { ip, sp, fp, extra, bytes, tid, kept_thread, frames_max, memory }
     }
 }
 
 #[test]
 fn the_walk_always_ends_for_a_reason_inside_its_own_memory() {
-    let host = match Host::compile() {
+    walk_hostile(Arch::X86_64);
+}
+
+#[test]
+fn the_walk_of_arm64_always_ends_for_a_reason_inside_its_own_memory() {
+    walk_hostile(Arch::Aarch64);
+}
+
+fn walk_hostile(arch: Arch) {
+    let host = match Host::compile_for(arch) {
         Ok(host) => host,
         Err(Skip(reason)) => return whit_testing::skip("the walk of hostile stacks", &reason),
     };

@@ -105,7 +105,7 @@ fn take_sample(events: &EventTable, body: &[u8], out: &mut Vec<(HostStack, UserR
     let (Some(ip), Some(sp), Some(fp)) = (regs.ip(), regs.sp(), regs.fp()) else { return };
     let bytes = sample.user_stack.to_vec();
     out.push((
-        HostStack { ip, sp, fp, rbx: rbx.unwrap_or(0), bytes, ..HostStack::default() },
+        HostStack { ip, sp, fp, extra: rbx.unwrap_or(0), bytes, ..HostStack::default() },
         regs,
     ));
 }

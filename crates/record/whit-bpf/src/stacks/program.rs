@@ -611,14 +611,13 @@ fn dimension(
                 if let Some(value) = map.initial_value_mut() {
                     value.iter_mut().zip(settings).for_each(|(to, byte)| *to = byte);
                     let namespace = options.pid_namespace.unwrap_or(0);
-                    // The last one is unused: the period is aligned to eight bytes.
                     let words = [
                         ring_words as u32 - 1,
                         namespace,
                         options.chosen.subsystem(),
                         u32::from(takes_interrupts),
                         options.sampled_cgroups.subsystem(),
-                        0,
+                        whit_sys::system::page_size().ilog2(),
                     ];
                     let bytes = words.iter().flat_map(|word| word.to_ne_bytes());
                     // The programs divide by the period. It is 0 where the user wants no samples of waits.
