@@ -1,7 +1,9 @@
 //! Many tests at once, by Benjamini and Hochberg.
 
-/// The share of false ones among the differences that are called.
-const FALSE_SHARE: f64 = 0.05;
+/// The share of false ones among the differences that are called, if each test is exact. A hundredth less than the
+/// promised 5 %, since tests of blocks are not exact: a burst of waits may last from one block into the next, so that
+/// blocks scatter a little less than recordings do. At 0.05, 5.5 % of equal recordings with such bursts had a false row.
+const FALSE_SHARE: f64 = 0.04;
 
 /// Which of many differences are called.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -74,17 +76,17 @@ mod tests {
             0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262,
             0.5719, 0.6528, 0.7590, 1.0,
         ];
-        let found = discoveries(p);
+        let found = discoveries_at(0.05, p);
         assert_eq!(p.iter().filter(|p| found.calls(**p)).count(), 4);
         assert!((found.level() - 0.05 * 5.0 / 15.0).abs() < 1e-12);
     }
 
     #[test]
     fn one_test_is_judged_alone_and_none_calls_nothing() {
-        assert!(discoveries([0.05]).calls(0.05) && !discoveries([0.051]).calls(0.051));
+        assert!(discoveries([0.04]).calls(0.04) && !discoveries([0.041]).calls(0.041));
         assert!(!discoveries([]).calls(0.0));
         assert_eq!(discoveries([]).level(), FALSE_SHARE);
-        assert!(!discoveries([f64::NAN, 0.9]).calls(0.05));
+        assert!(!discoveries([f64::NAN, 0.9]).calls(0.04));
     }
 
     /// Two rows of ten are called: the tests of each are judged at a fifth of the level (Benjamini and Bogomolov 2014).
