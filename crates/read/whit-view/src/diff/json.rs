@@ -57,7 +57,7 @@ struct Event<'a> {
     name: &'a str,
     before: Side,
     after: Side,
-    /// Tests that were judged together: of the differences that are called, 5 in 100 are false on average.
+    /// Tests that were judged together: of the differences that are called, at most 5 in 100 are false on average.
     tests: usize,
     /// All samples of the event; `null` for shares.
     whole: Option<Test>,

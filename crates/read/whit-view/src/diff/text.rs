@@ -82,7 +82,7 @@ fn write_event(
         let differences = event.rows.iter().flat_map(judged).filter(|it| differs(it)).count();
         writeln!(
             out,
-            "# {}, judged together; {} (of these, 5 in 100 are false on average)",
+            "# {}, judged together; {} (of these, at most 5 in 100 are false on average)",
             units::counted(event.tests as u64, "test"),
             units::counted(differences as u64, "difference")
         )?;

@@ -44,7 +44,7 @@ struct Document<'a> {
     keys: &'a [&'static str],
     /// The values that rows have.
     quantities: Vec<JsonQuantity>,
-    /// Tests that were judged together: of the differences that are called, 5 in 100 are false on average.
+    /// Tests that were judged together: of the differences that are called, at most 5 in 100 are false on average.
     tests: usize,
     /// All rows together; `null` where rows have no sum.
     whole: Option<Row<'a>>,

@@ -80,7 +80,7 @@ fn write_head(out: &mut impl Write, of: &Differences) -> io::Result<()> {
     let rows = of.rows.iter().filter(|row| row.differs()).count();
     writeln!(
         out,
-        "# {}, judged together; {} with a difference (of all differences, 5 in 100 are false on average)\n\
+        "# {}, judged together; {} with a difference (of all differences, at most 5 in 100 are false on average)\n\
          # ±: half of the 95 % interval of the change. In brackets: the smallest change that would have been found\n#",
         units::counted(of.tests as u64, "test"),
         units::counted(rows as u64, "row")
