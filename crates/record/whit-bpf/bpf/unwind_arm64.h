@@ -6,6 +6,8 @@
 #ifndef WHIT_UNWIND_ARM64_H
 #define WHIT_UNWIND_ARM64_H
 
+#include "unwind_rule.h"
+
 /* The bits of a return address that are one. Programs have no code above 48 bits unless they ask for it by address. */
 #define UNWIND_CODE_MASK ((1ull << 48) - 1)
 /* How far the stack pointer is behind a return, for a function without a frame. */

@@ -5,6 +5,8 @@
 #ifndef WHIT_UNWIND_X86_64_H
 #define WHIT_UNWIND_X86_64_H
 
+#include "unwind_rule.h"
+
 /* The bits of a return address that are one. */
 #define UNWIND_CODE_MASK (~0ull)
 /* How far the stack pointer is behind a return, for a function without a frame. */
