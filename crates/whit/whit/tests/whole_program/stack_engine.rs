@@ -50,6 +50,8 @@ impl TestFolder {
         arguments: &[&str],
     ) -> Result<(String, String), Skip> {
         let mut recorder: Command = whit();
+        // Its messages say how many unwind tables were made.
+        recorder.env("XDG_CACHE_HOME", self.0.path().join("cache"));
         recorder.args(["record", "-v", "--engine=bpf", "-e", "cpu-clock", "-o"]).arg(self.data());
         recorder.args(options).arg("--").arg(program).args(arguments);
         let output = whit_testing::run::record(&mut recorder)?;
