@@ -111,11 +111,19 @@ fn perf_reads_an_export_of_a_killed_recorders_file() {
     });
 }
 
-/// Kills a recorder with its command when so much is in its file; gives the status of one that ended by itself.
+/// Whether a recording that is still written has samples by now. BPF programs that other tests load are records, too.
+fn has_samples(path: &Path) -> bool {
+    let output = whit().args(["report", "--stats", "-i"]).arg(path).output().expect("run whit");
+    output.status.success() && Stats::parse(&String::from_utf8_lossy(&output.stdout)).samples() > 0
+}
+
+/// Kills a recorder with its command when samples and so much are in its file; gives the status of one that ended by
+/// itself.
 fn killed_behind(recorder: &mut Command, path: &Path, bytes: u64) -> Option<ExitStatus> {
     let recorder = recorder.process_group(0).spawn().expect("run whit");
     let mut recorder = EndedWithGroup(recorder);
-    wait_until("data is in the file", || size(path) > bytes || exited(&mut recorder.0));
+    let has_data = || size(path) > bytes && has_samples(path);
+    wait_until("data is in the file", || has_data() || exited(&mut recorder.0));
     recorder.0.try_wait().expect("look at whit")
 }
 
