@@ -2,10 +2,10 @@
 # Every target does its own set-up and needs no terminal.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test install uninstall cluster bench regress soak torture kernels package release tutorial miri fuzz fuzz-corpus mutants fmt setup-demo setup-test setup-bench setup-kernels setup-package setup-release
+.PHONY: help demo test install uninstall cluster bench regress soak torture kernels arm64 package release tutorial miri fuzz fuzz-corpus mutants fmt setup-demo setup-test setup-bench setup-kernels setup-arm64 setup-package setup-release
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: setup-demo ## build whit, record a real program, print its report, write its page
 	@scripts/demo.sh
@@ -43,6 +43,10 @@ torture: setup-bench ## attack whit: damaged recordings, killed, stopped and sta
 kernels: setup-kernels ## run the BPF programs on other kernels in QEMU (KERNELS='vmlinuz ..', else those of apt)
 	@scripts/kernels.sh $(KERNELS)
 
+# Outside of `make test`: it fetches a compiler and a kernel, and an emulated machine takes its time.
+arm64: setup-arm64 ## build for arm64, and run it in QEMU: reports, recordings, an emulated PMU (GOALS='build user guest')
+	@scripts/arm64.sh $(GOALS)
+
 # Outside of `make test`: it builds twice, and fetches minimal systems to install in.
 package: setup-package ## build the .deb, a static tarball, `cargo install` and the public crates, and try each in a clean root (PACKAGES='deb ..')
 	@scripts/package.sh $(PACKAGES)
@@ -75,5 +79,5 @@ fmt: ## format the sources
 	@rustfmt --edition 2024 guest/main.rs
 
 # A static pattern: make looks for no implicit rule of a phony target.
-setup-demo setup-test setup-bench setup-kernels setup-package setup-release: setup-%:
+setup-demo setup-test setup-bench setup-kernels setup-arm64 setup-package setup-release: setup-%:
 	@scripts/setup.sh $*

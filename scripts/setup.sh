@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Installs what `make demo`, `make test`, `make bench`, `make kernels`, `make package` or `make release`
+# Installs what `make demo`, `make test`, `make bench`, `make kernels`, `make arm64`, `make package` or `make release`
 # needs and this machine lacks: Debian's or Ubuntu's packages through apt-get, Rust through the official rustup installer.
 #
-#   scripts/setup.sh demo|test|bench|kernels|package|release
+#   scripts/setup.sh demo|test|bench|kernels|arm64|package|release
 #
 # What is there already, from wherever it came, stays untouched.
 set -euo pipefail
@@ -111,6 +111,50 @@ newest_perf() {
     printf '#!/bin/sh\nexec %q --library-path %q %q "$@"\n' "$place/root/usr/lib64/ld-linux-x86-64.so.2" \
         "$place/root/usr/lib/x86_64-linux-gnu" "$place/root/usr/bin/perf" >"$place/perf"
     chmod +x "$place/perf"
+}
+
+# What builds for arm64 on another machine, and what its programs run in. Each is extracted into a folder of its own, so
+# that nothing of this machine is replaced.
+ARM64=$PWD/target/setup/arm64
+
+# extracted FOLDER ARCHITECTURES PACKAGES: Debian's packages with those that they need.
+extracted() {
+    local place=$ARM64/$1
+    [ -e "$place/complete" ] && return
+    say "setup: $1 for arm64"
+    rm -rf "$place"
+    mkdir -p "$ARM64"
+    quietly "$LOG" mmdebstrap --variant=extract --architectures="$2" --include="$3" bookworm "$place" ||
+        fail "cannot fetch $3: see above"
+    touch "$place/complete"
+}
+
+# A compiler with the standard library of arm64; rustup's own where it has that.
+arm64_rust() {
+    local root=$ARM64/rust program
+    rm -f "$ARM64"/bin/*
+    [ -d "$(rustc --print sysroot)/lib/rustlib/aarch64-unknown-linux-gnu/lib" ] && return
+    extracted rust amd64,arm64 rustc-web,libstd-rust-web-dev,libstd-rust-web-dev:arm64
+    mkdir -p "$ARM64/bin"
+    for program in rustc rustdoc; do
+        printf '#!/bin/sh\nexec %q --library-path %q %q --sysroot %q "$@"\n' \
+            "$root/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2" "$root/lib/x86_64-linux-gnu:$root/usr/lib/x86_64-linux-gnu" \
+            "$root/usr/bin/$program" "$root/usr" >"$ARM64/bin/$program"
+        chmod +x "$ARM64/bin/$program"
+    done
+}
+
+# Libraries to link with, and no other: the C library is the cross compiler's.
+arm64_libraries() {
+    local library
+    extracted system arm64 linux-image-arm64,linux-perf,busybox-static,libelf-dev,zlib1g-dev
+    mkdir -p "$ARM64/lib"
+    for library in libelf.a libelf.so.1 libz.a libz.so.1; do
+        cp -L "$(find "$ARM64/system/usr/lib/aarch64-linux-gnu" "$ARM64/system/lib/aarch64-linux-gnu" -name "$library*" -type f -o \
+            -name "$library" -type l 2>/dev/null | head -n 1)" "$ARM64/lib/$library"
+    done
+    ln -sf libelf.so.1 "$ARM64/lib/libelf.so"
+    ln -sf libz.so.1 "$ARM64/lib/libz.so"
 }
 
 # Packages of the tools that read exports: quick to install, and used from here alone.
@@ -307,6 +351,15 @@ case $GOAL in
         rust
         required 'have qemu-system-x86_64' qemu-system-x86 'have cpio' cpio 'have busybox' busybox-static
         ;;
+    arm64)
+        compilers
+        rust
+        required 'have qemu-system-aarch64' qemu-system-arm 'have qemu-aarch64-static' qemu-user-static \
+            'have aarch64-linux-gnu-gcc' gcc-aarch64-linux-gnu 'have aarch64-linux-gnu-g++' g++-aarch64-linux-gnu \
+            'have cpio' cpio 'have mmdebstrap' mmdebstrap
+        arm64_rust
+        arm64_libraries
+        ;;
     package)
         compilers
         rust
@@ -320,5 +373,5 @@ case $GOAL in
         cargo_tool cargo-deb
         cargo_tool cargo-cyclonedx
         ;;
-    *) fail "usage: scripts/setup.sh demo|test|bench|kernels|package|release" ;;
+    *) fail "usage: scripts/setup.sh demo|test|bench|kernels|arm64|package|release" ;;
 esac
