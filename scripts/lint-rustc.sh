@@ -13,6 +13,7 @@ for argument in "$@"; do
     --emit=*) is_compilation=true argument=--emit=metadata ;;
     # cargo waits for no artifact of the second run.
     --json=*) argument=${argument//,artifacts/} ;;
+    # The folder belongs to the first run: `-C` gets another word.
     incremental=*) argument=debuginfo=0 ;;
     esac
     [ "$previous" != --out-dir ] || argument=$WHIT_LINT_FOLDER
