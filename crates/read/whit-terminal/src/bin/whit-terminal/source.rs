@@ -194,7 +194,8 @@ impl RecordingSource<'_> {
         requests::write_text(&mut bytes, &requests, &options)?;
         let mut text = RequestsText { lines: lines(&bytes), requests: Vec::new() };
         for of_name in requests.names.iter().filter(|of_name| !of_name.calls.is_empty()) {
-            let title = format!("# The slowest of {}, one by one", of_name.name);
+            let (shown, all) = (of_name.calls.len().min(SLOWEST), of_name.calls.len());
+            let title = format!("# {}: the slowest {shown} of {all}, one by one", of_name.name);
             text.lines.extend([String::new(), title, requests::SLOWEST_HEAD.to_owned()]);
             for (rank, line) in requests::slowest_lines(&requests, of_name).take(SLOWEST) {
                 let explain = |rank| Explain::Request(of_name.name.to_string(), rank);
@@ -233,6 +234,8 @@ impl RecordingSource<'_> {
             writeln!(bytes, "\n# The same in order of time")?;
             (options.is_path, options.is_quiet) = (true, true);
             why::write_text(&mut bytes, &why, &options)?;
+        } else {
+            writeln!(bytes, "\n# In order of time, it has {pieces} pieces: whit why --path")?;
         }
         Ok(lines(&bytes))
     }
