@@ -1,6 +1,7 @@
 //! Programs in all forms of debug information.
 
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -25,6 +26,21 @@ pub(super) fn program(
     fs::write(&path, text).map_err(error::file("write", &path))?;
     let tools = Tools { place, cache: root.join("go-cache") };
     Ok(tools.build(compiler, form))
+}
+
+/// The addresses from the first target of a jump back to the last such jump. Instructions around them may belong to
+/// the function itself: a sample there has no inlined function.
+fn loop_of(code: &str, function: &Range<u64>) -> Option<Range<u64>> {
+    let number = |text: &str| u64::from_str_radix(text, 16).ok();
+    let jump_back = |line: &str| {
+        let (address, instruction) = line.split_once(':')?;
+        let address = number(address.trim())?;
+        let (before, _) = instruction.rsplit_once(" <")?;
+        let target = number(before.split_whitespace().next_back()?)?;
+        (function.start < target && target <= address).then_some(target..address + 1)
+    };
+    let ranges = code.lines().filter_map(jump_back);
+    ranges.reduce(|all, one| all.start.min(one.start)..all.end.max(one.end))
 }
 
 struct Tools {
@@ -77,7 +93,7 @@ impl Tools {
         self.run(&compiler.to_string(), &words).map(drop)
     }
 
-    /// The addresses of functions, by `nm`.
+    /// The addresses of loops: those of functions by `nm`, and of the loop in each by `objdump`.
     fn places(&self) -> Result<Places, String> {
         let listed = self.run("nm", &["-S", "--defined-only", "program"])?;
         let place = |line: &str| {
@@ -87,11 +103,21 @@ impl Tools {
             let worker = Worker::of(words.nth(1)?)?;
             Some((worker, start..start + size))
         };
-        let places: Places = listed.lines().filter_map(place).collect();
-        match places.len() == WORKERS.len() {
-            true => Ok(places),
-            false => Err(format!("nm lists {} of {} functions", places.len(), WORKERS.len())),
+        let functions: Places = listed.lines().filter_map(place).collect();
+        if functions.len() != WORKERS.len() {
+            return Err(format!("nm lists {} of {} functions", functions.len(), WORKERS.len()));
         }
+        let within = |(worker, function): (Worker, Range<u64>)| {
+            let range = [
+                format!("--start-address={:#x}", function.start),
+                format!("--stop-address={:#x}", function.end),
+            ];
+            let code = self.run("objdump", &["-d", "-w", &range[0], &range[1], "program"])?;
+            let found = loop_of(&code, &function);
+            let found = found.ok_or_else(|| format!("objdump shows no loop in {}", worker.name))?;
+            Ok((worker, found))
+        };
+        functions.into_iter().map(within).collect()
     }
 
     fn finish(&self, compiler: Compiler, form: Form) -> Result<(), String> {
@@ -142,5 +168,26 @@ impl Tools {
                 Err(format!("{name} failed: {}", String::from_utf8_lossy(&output.stderr).trim()))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loop_reaches_from_the_first_target_to_the_last_jump_back() {
+        let code = "
+0000000000401220 <noonday>:
+  401220:\t48 89 f8             \tmov    %rdi,%rax
+  401227:\t76 2b                \tjbe    401254 <noonday+0x34>
+  401240:\t48 31 d0             \txor    %rdx,%rax
+  401244:\t75 fa                \tjne    401240 <noonday+0x20>
+  401252:\t75 ec                \tjne    401248 <noonday+0x28>
+  401254:\tc3                   \tret
+  401255:\te9 c6 ff ff ff       \tjmp    401220 <noonday>
+";
+        assert_eq!(loop_of(code, &(0x401220..0x40125a)), Some(0x401240..0x401253));
+        assert_eq!(loop_of("  401254:\tc3   \tret", &(0x401220..0x401255)), None);
     }
 }

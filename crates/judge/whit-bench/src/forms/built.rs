@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use super::kinds::Compiler;
 use super::programs::Worker;
 
-/// The addresses of each function that takes time.
+/// The addresses of the loop of each function that takes time.
 pub(super) type Places = Vec<(Worker, Range<u64>)>;
 
-/// A program with the places of its functions.
+/// A program with the places of its loops.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Built {
     pub(super) compiler: Compiler,

@@ -24,7 +24,7 @@ fn compare(compiler: &str, place: &Path) -> Value {
 
 /// Every sample has its function, its inlined function and its line, in each form that has them.
 fn all_are_named(compiler: &str) -> Result<(), Skip> {
-    for program in [compiler, "nm", "objcopy"] {
+    for program in [compiler, "nm", "objcopy", "objdump"] {
         probe::program(program)?;
     }
     sibling("whit-bench");
