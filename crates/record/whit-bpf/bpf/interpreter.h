@@ -255,11 +255,14 @@ static UNWIND_INLINE u32 interpreter_end(struct unwind_state *s, u64 chain)
  * INTERPRETER_NOT_ENTERED for an object of another type; `type` 0 is that of all. */
 UNWIND_FN u32 interpreter_identity(struct unwind_state *s, u32 number, u64 code, u64 type)
 {
-	u64 words[INTERPRETER_CODE_WORDS] = {};
 	const struct interpreter *it = unwind_interpreter(number);
 	u64 mixed = UNWIND_HASH_SEED;
 
-	if (!s || !it || !code || code % 8 || interpreter_copy(words, code + PYTHON_TYPE_AT))
+	if (!s || !it || !code || code % 8)
+		return INTERPRETER_UNREADABLE;
+	u64 *words = s->code;
+
+	if (interpreter_copy(words, code + PYTHON_TYPE_AT))
 		return INTERPRETER_UNREADABLE;
 	if (type && words[PYTHON_TYPE_WORD] != type)
 		return INTERPRETER_NOT_ENTERED;
@@ -267,6 +270,8 @@ UNWIND_FN u32 interpreter_identity(struct unwind_state *s, u32 number, u64 code,
 		s->value = unwind_mix(mixed, words[PYTHON_VERSION_WORD]);
 		return INTERPRETER_FINE;
 	}
+	/* Unrolled, it takes more stack than a chain of calls has left. */
+#pragma clang loop unroll(disable)
 	for (u32 i = PYTHON_PARTS_WORD; i < INTERPRETER_CODE_WORDS; i++)
 		mixed = (mixed ^ words[i]) * UNWIND_HASH_FACTOR;
 	if (unwind_copy(words, 8, words[PYTHON_NAME_WORD] + PYTHON_HASH_AT))

@@ -7,6 +7,8 @@
 #ifndef WHIT_UNWIND_STATE_H
 #define WHIT_UNWIND_STATE_H
 
+#include "interpreter_layout.h"
+
 /* Most frames of a stack. */
 #define UNWIND_FRAMES_MAX 127
 /* Room for frames: a power of two. */
@@ -195,6 +197,8 @@ struct unwind_state {
 	u64 window[UNWIND_WINDOW_BYTES / 8];
 	u64 frames[UNWIND_FRAMES_ROOM];
 	struct unwind_read reads[UNWIND_READS_ROOM];
+	/* The copied part of an interpreted function: the stack has no room for it. */
+	u64 code[INTERPRETER_CODE_WORDS];
 };
 
 static UNWIND_INLINE u64 unwind_mix(u64 hash, u64 value)

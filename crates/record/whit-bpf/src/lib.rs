@@ -44,6 +44,8 @@ mod packed_object;
 pub mod pmi;
 pub mod programs;
 mod run_timer;
+#[cfg(test)]
+mod stack_use;
 pub mod stacks;
 
 pub use error::{BpfError, Messages};
