@@ -20,7 +20,7 @@ done
 
 say "building whit (release)"
 cargo_build --release --locked -p whit -p whit-query -p whit-serve -p whit-terminal -p whit-bench
-make -s -C bench/workloads deep matrix pingpong requests yield spawn token
+make -s -C bench/workloads deep matrix pingpong requests sockets yield spawn token
 mkdir -p "$OUT"
 status=0
 if [ "$SIZES" != none ]; then

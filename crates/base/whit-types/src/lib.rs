@@ -40,6 +40,7 @@ mod open_failure;
 mod outside_text;
 pub mod pad;
 mod runtime;
+mod server_socket;
 mod stack_end;
 mod time_length;
 
@@ -57,6 +58,7 @@ pub use outside_text::{
     OutsideText, escape, escape_appended, escape_json, escape_path, is_escaped,
 };
 pub use runtime::{PYTHON_WALKED, Runtime};
+pub use server_socket::{ParseServerSocketError, ServerSocket};
 pub use stack_end::StackEnd;
 pub use time_length::{ParseTimeLengthError, TimeLength};
 

@@ -110,7 +110,7 @@ pub(crate) fn adapt(plan: &mut EventPlan, ring_size: &mut RingSize) {
     let of_cpus: Vec<bool> = plan.specs.iter().map(|spec| samples_cpus(plan, spec)).collect();
     let is_chosen = plan.target.chosen().is_some();
     for (spec, is_of_cpus) in plan.specs.iter_mut().zip(of_cpus) {
-        spec.is_of_cpus = is_of_cpus;
+        spec.is_of_cpus |= is_of_cpus;
         // The kernel throttles an event that is hit often without a tick, as on an idle CPU.
         spec.exclude_idle |= is_of_cpus || is_chosen;
     }

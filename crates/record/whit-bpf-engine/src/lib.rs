@@ -40,6 +40,7 @@ mod python;
 mod record_layout;
 mod rest;
 mod schedule;
+mod sockets;
 mod summary;
 mod switch_events;
 mod switches;
@@ -134,6 +135,8 @@ pub struct BpfEngine {
     /// Tracepoints and probes whose stacks are recorded.
     traced: Vec<Traced>,
     wakes: bool,
+    /// Data of servers' sockets is recorded.
+    sockets: bool,
     /// Waits are written as samples when recording ends.
     off_cpu: bool,
     /// Waits are sampled by a program, in place of that: nanoseconds of off-CPU time for each sample.
@@ -197,6 +200,7 @@ impl BpfEngine {
             is_timed_anyway: roots.times_bpf_programs(),
             traced: Vec::new(),
             wakes: wakes.is_some(),
+            sockets: options.sockets,
             off_cpu: events.tracking.off_cpu,
             off_cpu_period_ns: options.off_cpu_period_ns,
             adds_samples: switches && events.tracking.off_cpu_period_ns > 0,
@@ -235,6 +239,7 @@ impl BpfEngine {
     fn connect(&mut self, events: &[OpenEvent], roots: &Roots) -> Result<(), EngineError> {
         self.traced = Traced::among(events, roots)?;
         let stacks = self.stacks.lock().unwrap_or_else(PoisonError::into_inner);
+        sockets::choose(&stacks, events)?;
         for event in events.iter().filter(|event| event.event.is_bpf_output) {
             for instance in &event.instances {
                 let cpu = instance.cpu.map_or(0, |cpu| cpu.0);
@@ -301,6 +306,9 @@ impl BpfEngine {
         self.traced.iter().try_for_each(|traced| traced.attach(&mut stacks))?;
         if self.wakes && !self.switches {
             stacks.attach_wakes().map_err(EngineError::own)?;
+        }
+        if self.sockets {
+            stacks.attach_sockets().map_err(EngineError::own)?;
         }
         self.change_waits(&mut stacks, (false, false), self.programs_of(self.waits()))
     }
@@ -492,6 +500,8 @@ fn stack_options(
         traces: has(Hits::Tracepoint),
         probes: has(Hits::Probe),
         wakes: events.tracking.wakeups,
+        sockets: events.specs.iter().any(|event| event.socket.is_some()),
+        times_sends: true,
         off_cpu_period_ns: match events.tracking.off_cpu_period_ns {
             0 if events.tracking.switches => events.tracking.fallback_off_cpu_period_ns,
             period_ns => period_ns,

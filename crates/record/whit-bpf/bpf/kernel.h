@@ -426,6 +426,8 @@ static long (*const bpf_perf_event_output)(void *ctx, void *map, u64 flags, void
 static long (*const bpf_map_update_elem)(void *map, const void *key, const void *value,
 					 u64 flags) = (void *)2;
 static long (*const bpf_map_delete_elem)(void *map, const void *key) = (void *)3;
+/* Since Linux 5.12. */
+static u64 (*const bpf_get_socket_cookie)(void *sk) = (void *)46;
 static long (*const bpf_get_stack)(void *ctx, void *buf, u32 size, u64 flags) = (void *)67;
 static long (*const bpf_probe_read_user)(void *dst, u32 size, const void *src) = (void *)112;
 static long (*const bpf_probe_read_kernel)(void *dst, u32 size, const void *src) = (void *)113;

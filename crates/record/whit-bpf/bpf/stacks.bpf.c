@@ -966,5 +966,6 @@ int executed(u64 *ctx)
 #include "off_cpu.h"
 #include "tracepoint.h"
 #include "sched_waking.h"
+#include "sockets.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

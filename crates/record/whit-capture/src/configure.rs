@@ -272,7 +272,7 @@ impl Context<'_> {
         if fields.periods || spec.is_tracepoint() {
             attr.sample_type |= SampleType::PERIOD;
         }
-        if fields.raw || spec.is_tracepoint() {
+        if fields.raw || spec.has_raw_data() {
             attr.sample_type |= SampleType::RAW | SampleType::CPU;
         }
         // The list of waits names the CPU on which each began.

@@ -50,9 +50,9 @@ pub enum CaptureError {
     /// Options that the engine that unwinds in the kernel does not have.
     #[error("--engine=bpf {why} (leave it out, or take --engine=ring)")]
     EngineConflict { why: &'static str },
-    /// A target by name that the ring engine cannot have.
+    /// A target by name or a request that the ring engine cannot have.
     #[error("the ring engine {why}{}", bpf_hint(.bpf))]
-    NamesWithoutBpf { why: String, bpf: Option<String> },
+    RingConflict { why: String, bpf: Option<String> },
     /// The control channel.
     #[error(transparent)]
     Control(#[from] whit_host::control::ControlOpenError),

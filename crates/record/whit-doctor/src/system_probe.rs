@@ -107,6 +107,8 @@ impl Probe for SystemProbe {
             traces: true,
             probes: true,
             wakes: true,
+            sockets: false,
+            times_sends: false,
             cpus: 1,
             off_cpu_period_ns: 0,
             table_bytes: TABLE_MEMORY_MAX_BYTES,

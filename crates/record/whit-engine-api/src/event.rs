@@ -3,6 +3,8 @@
 use whit_events::{Exclude, ResolvedEvent, Sampling};
 use whit_perfdata::attr::AttrFlags;
 use whit_perfdata::attr::pmu_type::{HARDWARE, SOFTWARE, TRACEPOINT};
+use whit_perfdata::request::Edge;
+use whit_types::ServerSocket;
 
 use crate::branch::BranchFilter;
 
@@ -31,6 +33,17 @@ pub struct EventSpec {
     pub is_of_cpus: bool,
     /// The kernel changes code of the recorded processes for it (a uprobe).
     pub is_user_probe: bool,
+    /// Programs write its samples, of data that threads receive or send.
+    pub socket: Option<SocketSpec>,
+}
+
+/// The data of a server that is a sample of an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SocketSpec {
+    /// The connections.
+    pub socket: ServerSocket,
+    /// Received data begins a request, and sent data ends it.
+    pub edge: Edge,
 }
 
 /// `PERF_TYPE_SOFTWARE`'s events that the recorder itself uses.
@@ -63,6 +76,7 @@ impl From<ResolvedEvent> for EventSpec {
             exclude_idle: false,
             is_of_cpus: false,
             is_user_probe: false,
+            socket: None,
         }
     }
 }
@@ -71,6 +85,21 @@ impl EventSpec {
     /// An event of the kernel's generic kinds, without modifiers (guests left out, as perf does).
     pub fn new(name: &str, pmu_type: u32, config: u64) -> EventSpec {
         ResolvedEvent::new(name, pmu_type, config).into()
+    }
+
+    /// The event of data that threads receive or send through a server's sockets.
+    pub fn of_socket(name: &str, socket: ServerSocket, edge: Edge) -> EventSpec {
+        let mut event = ResolvedEvent::new(name, SOFTWARE, software::BPF_OUTPUT);
+        event.name_given = true;
+        event.terms.sampling = Some(Sampling::Period(1));
+        // Programs write by no event that threads inherit.
+        event.terms.inherit = Some(false);
+        EventSpec {
+            socket: Some(SocketSpec { socket, edge }),
+            is_of_cpus: true,
+            is_without_chains: true,
+            ..event.into()
+        }
     }
 
     /// The event that only carries sideband records: it never samples, so it may leave the
@@ -113,6 +142,11 @@ impl EventSpec {
     /// Whether its samples may have call chains.
     pub fn takes_chains(&self) -> bool {
         !self.is_dummy() && !self.is_without_chains
+    }
+
+    /// Whether its samples have data that no other field has.
+    pub fn has_raw_data(&self) -> bool {
+        self.is_tracepoint() || self.socket.is_some()
     }
 
     /// Whether this is a tracepoint.

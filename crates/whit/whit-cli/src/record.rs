@@ -80,7 +80,8 @@ pub(crate) struct RecordArgs {
     tables: EventTableArgs,
     /// Record the calls of a function as requests, for `whit requests`, or with BEGIN..END in place of FUNCTION
     /// what lies between two probes of the program. A key may follow: ,key=%di, ,key=+0(%di):string, and of probes
-    /// ,key=arg1. Records context switches and wake-ups too
+    /// ,key=arg1. NAME=tcp:PORT and NAME=unix:PATH record what a server receives and answers by a socket. Records
+    /// context switches and wake-ups too
     #[arg(long, value_name = "NAME=BINARY:FUNCTION", help_heading = heading::EVENTS)]
     request: Vec<RequestSpec>,
     /// Record the waits of the goroutines of a Go program (a command or -p), for `whit goroutines`: reason, call chain,

@@ -21,7 +21,7 @@ pub use crate::stack_table::{CallsiteRow, FrameRow, MAX_CALLSITES};
 pub use crate::switches::{IntervalRow, RunRow, TaskState, Trust, WaitKind, WaitRow};
 pub use dimensions::{BinaryRow, CgroupRow, Creation, LossRow, ThreadRow};
 pub use goroutines::{Goroutine, GoroutineChange, GoroutineObject, GoroutineWaker};
-pub use request_marks::{RequestEvents, RequestKey, RequestMark};
+pub use request_marks::{ConnectionMark, RequestEvents, RequestKey, RequestMark};
 pub use sample_facts::{SampleWanted, WantedFacts};
 pub use sample_rows::SampleEntry;
 pub use sample_sums::SampleSum;

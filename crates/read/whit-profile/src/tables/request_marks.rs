@@ -6,9 +6,9 @@ use std::fmt;
 use std::sync::Arc;
 use whit_perfdata::attr::pmu_type;
 use whit_perfdata::feature::{EventDesc, Feature, Features};
-use whit_perfdata::request::{Edge, KEY, STACK_POINTER, request_of};
+use whit_perfdata::request::{Edge, KEY, STACK_POINTER, SocketData, SocketStep, request_of};
 use whit_perfdata::tracing_data::{FieldLocation, TracingData};
-use whit_types::{OutsideText, TimestampNs};
+use whit_types::{OutsideText, SoftwareEvent, TimestampNs};
 
 /// A number or a text by which a request is known.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -28,7 +28,16 @@ impl fmt::Display for RequestKey {
     }
 }
 
-/// A hit of a probe of requests.
+/// A step of a system call with a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ConnectionMark {
+    /// The connection: no other one of the machine has this number.
+    pub connection: u64,
+    /// Whether data was received or sent, or is about to be.
+    pub step: SocketStep,
+}
+
+/// A hit of a probe of requests, or data that goes through a server's socket.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RequestMark {
     /// By the clock of the recording.
@@ -41,7 +50,9 @@ pub struct RequestMark {
     pub edge: Edge,
     /// The stack pointer of user mode; `None` where the marks are not calls and returns of a function.
     pub stack_pointer: Option<u64>,
-    /// At the beginning, where it is recorded.
+    /// The connection; `None` where the marks are hits of probes.
+    pub connection: Option<ConnectionMark>,
+    /// At the beginning, where it is recorded: the other end of a connection, for one.
     pub key: Option<RequestKey>,
 }
 
@@ -73,8 +84,31 @@ impl KeyField {
 struct MarkEvent {
     kind: u32,
     edge: Edge,
-    stack_pointer: Option<Number>,
-    key: Option<KeyField>,
+    data: MarkData,
+}
+
+/// The layout of the raw data of a sample.
+enum MarkData {
+    /// The fields of a probe.
+    Fields { stack_pointer: Option<Number>, key: Option<KeyField> },
+    /// That of a connection.
+    Socket,
+}
+
+impl MarkData {
+    fn of(event: &EventDesc, formats: &TracingData) -> Option<MarkData> {
+        let (pmu_type, config) = (event.attr.pmu_type, event.attr.config);
+        if pmu_type == pmu_type::SOFTWARE && config == SoftwareEvent::BpfOutput.config() {
+            return Some(MarkData::Socket);
+        }
+        let format = formats.event(config).filter(|_| pmu_type == pmu_type::TRACEPOINT)?;
+        let key = format.field(KEY).and_then(|field| match field.location {
+            FieldLocation::Fixed => Number::of(format, KEY).map(KeyField::Number),
+            FieldLocation::Dynamic => Some(KeyField::Text { offset: field.offset }),
+            FieldLocation::RelativeDynamic => None,
+        });
+        Some(MarkData::Fields { stack_pointer: Number::of(format, STACK_POINTER), key })
+    }
 }
 
 /// The events of requests of a recording: their names, and how their samples are read.
@@ -92,19 +126,8 @@ impl RequestEvents {
         let formats = TracingData::parse(section).unwrap_or_default();
         let mark = |event: &EventDesc| {
             let (name, edge) = request_of(&event.name)?;
-            let is_tracepoint = event.attr.pmu_type == pmu_type::TRACEPOINT;
-            let format = formats.event(event.attr.config).filter(|_| is_tracepoint)?;
-            let key = format.field(KEY).and_then(|field| match field.location {
-                FieldLocation::Fixed => Number::of(format, KEY).map(KeyField::Number),
-                FieldLocation::Dynamic => Some(KeyField::Text { offset: field.offset }),
-                FieldLocation::RelativeDynamic => None,
-            });
-            Some(MarkEvent {
-                kind: names.iter().position(|known| **known == *name)? as u32,
-                edge,
-                stack_pointer: Number::of(format, STACK_POINTER),
-                key,
-            })
+            let kind = names.iter().position(|known| **known == *name)? as u32;
+            Some(MarkEvent { kind, edge, data: MarkData::of(event, &formats)? })
         };
         let marks = events.iter().map(mark).collect();
         RequestEvents { names, marks }
@@ -124,22 +147,41 @@ impl RequestEvents {
         self.marks.get(event).and_then(Option::as_ref)
     }
 
-    /// A sample of an event with its raw data; `None` for events of no request.
+    /// A sample of an event with its raw data; `None` for events of no request, and for data of a connection that is too
+    /// short.
     pub fn mark(
         &self,
         event: usize,
         (time, thread): (TimestampNs, u32),
         raw: &[u8],
     ) -> Option<RequestMark> {
-        let event = self.mark_event(event)?;
-        Some(RequestMark {
+        let MarkEvent { kind, edge, data } = self.mark_event(event)?;
+        let (kind, edge) = (*kind, *edge);
+        let mark = RequestMark {
             time,
             thread,
-            kind: event.kind,
-            edge: event.edge,
-            stack_pointer: event.stack_pointer.and_then(|number| number.read(raw)),
-            key: event.key.as_ref().and_then(|key| key.read(raw)),
-        })
+            kind,
+            edge,
+            stack_pointer: None,
+            connection: None,
+            key: None,
+        };
+        match data {
+            MarkData::Fields { stack_pointer, key } => Some(RequestMark {
+                stack_pointer: stack_pointer.and_then(|number| number.read(raw)),
+                key: key.as_ref().and_then(|key| key.read(raw)),
+                ..mark
+            }),
+            MarkData::Socket => {
+                let SocketData { connection, step, peer } = SocketData::parse(edge, raw)?;
+                let key = peer.filter(|_| edge == Edge::Begin);
+                Some(RequestMark {
+                    connection: Some(ConnectionMark { connection, step }),
+                    key: key.map(|peer| RequestKey::Text(peer.to_string().into())),
+                    ..mark
+                })
+            }
+        }
     }
 }
 

@@ -41,14 +41,18 @@ struct OfName {
     count: u64,
     /// Calls within others of the same name, where they are left out.
     nested: u64,
-    /// Calls that had not returned when the recording ended.
+    /// Calls that had not ended when the recording ended.
     open: u64,
     /// Calls that ended without a return.
     left: u64,
-    /// Returns whose beginning is not recorded.
+    /// Ends of calls whose beginning is not recorded.
     without_begin: u64,
     /// Calls that are left out: records were lost meanwhile.
     uncertain: u64,
+    /// Calls that are left out: they may be several, since the kernel does not say when an answer began.
+    ambiguous: u64,
+    /// Calls with a duration that one thread read from a connection and another one answered.
+    handed_over: u64,
     quantiles: Vec<JsonQuantile>,
     tail: JsonTail,
     /// The slowest calls, the slowest first: as many as `--slowest` says.
@@ -204,6 +208,8 @@ fn of_name(requests: &Requests, index: usize, slowest: usize) -> OfName {
         left: counts.left,
         without_begin: counts.without_begin,
         uncertain: counts.uncertain,
+        ambiguous: counts.ambiguous,
+        handed_over: counts.handed_over,
         quantiles: quantiles
             .iter()
             .map(|it| JsonQuantile {

@@ -51,12 +51,21 @@ pub fn remarks(requests: &Requests, index: usize) -> Vec<String> {
         }
     };
     add(of_name.nested, "within others of the same name are a part of those (--nested lists them)");
-    add(of_name.counts.open, "had not returned when the recording ended");
+    add(of_name.counts.open, "had not ended when the recording ended");
     add(
         of_name.counts.left,
         "ended without a return (longjmp, an exception, the end of the thread)",
     );
-    add(of_name.counts.without_begin, "returned whose beginning is not recorded");
+    add(of_name.counts.without_begin, "ended whose beginning is not recorded");
     add(of_name.counts.uncertain, "are left out: records were lost meanwhile");
+    add(
+        of_name.counts.ambiguous,
+        "are left out, which may be several: this kernel does not say when a call began that answers, and more data was \
+         received before its end",
+    );
+    add(
+        of_name.counts.handed_over,
+        "were read by another thread than the one that answered: their parts are those of the latter",
+    );
     remarks
 }

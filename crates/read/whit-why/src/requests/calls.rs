@@ -1,6 +1,7 @@
 //! The calls of a recording.
 
-use super::pair::{Call, Counts, Pairing};
+use super::call::{Call, Counts};
+use super::pair::Pairing;
 use crate::error::WhyError;
 use crate::losses::Losses;
 use rustc_hash::FxHashMap;

@@ -3,7 +3,8 @@
 //! Records come in no order within a round of the recorder. Those that are older than the newest record of the round
 //! before have all come at the end of a round, so a request is found up to two rounds after its end.
 
-use super::pair::{Call, Pairing};
+use super::call::Call;
+use super::pair::Pairing;
 use std::sync::Arc;
 use std::time::Duration;
 use whit_perfdata::event_table::EventTable;
@@ -14,6 +15,9 @@ use whit_types::{Arch, Pid, TimestampNs};
 
 /// Hits that wait for the end of a round.
 const WAITING_MAX: usize = 1 << 18;
+
+/// Connections of a name that are remembered.
+const CONNECTIONS_MAX: usize = 1 << 16;
 
 /// A request that took longer than its limit.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -68,7 +72,8 @@ impl SlowRequests {
             let longest = of_name.map(|(_, longest)| longest.as_nanos()).min()?;
             let arch = Arch::native().unwrap_or(Arch::X86_64);
             let longest_ns = u64::try_from(longest).unwrap_or(u64::MAX);
-            Some(Kind { name: name.clone(), longest_ns, pairing: Pairing::new(arch) })
+            let pairing = Pairing::live(arch, longest_ns, CONNECTIONS_MAX);
+            Some(Kind { name: name.clone(), longest_ns, pairing })
         };
         let kinds = marks.names().iter().map(kind).collect();
         SlowRequests {

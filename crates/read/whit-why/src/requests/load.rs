@@ -1,7 +1,7 @@
 //! The requests of a recording.
 
+use super::call::{Call, Counts};
 use super::calls::{calls, sort};
-use super::pair::{Call, Counts};
 use super::parts::Parts;
 use super::quantile::{QUANTILES, Quantile, rank};
 use super::tail::{Group, SLOWEST_PERCENT, Tail, tail};

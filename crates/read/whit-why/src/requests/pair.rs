@@ -4,8 +4,11 @@
 //! whose frame is there: an exception or `longjmp` skips others. Such a frame is gone when a beginning or an end comes
 //! with the stack pointer above it.
 //!
-//! Marks that are no calls and returns have no stack pointer: a thread has one such request at a time.
+//! Marks that are no calls and returns have no stack pointer: a thread has one such request at a time. Those of
+//! connections are apart from threads ([`Connections`]).
 
+use super::call::{Call, Counts};
+use super::connections::{Connections, Found, Live};
 use rustc_hash::FxHashMap;
 use whit_perfdata::request::Edge;
 use whit_profile::tables::{RequestKey, RequestMark};
@@ -13,46 +16,6 @@ use whit_types::{Arch, TimestampNs};
 
 /// Most calls that the kernel waits for at one stack pointer: functions that jump to each other (`MAX_URETPROBE_DEPTH`).
 const CHAINED_MAX: usize = 64;
-
-/// A call that has ended.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Call {
-    /// Number of its thread.
-    pub thread: u32,
-    /// When it began.
-    pub from: TimestampNs,
-    /// When it returned.
-    pub to: TimestampNs,
-    /// Calls of the same requests that it is within.
-    pub depth: u32,
-    /// As it was recorded at the beginning.
-    pub key: Option<RequestKey>,
-}
-
-impl Call {
-    /// How long it took.
-    pub fn duration_ns(&self) -> u64 {
-        self.to.since(self.from)
-    }
-
-    /// Whether its key contains a text.
-    pub(crate) fn has_key(&self, text: &str) -> bool {
-        self.key.as_ref().is_some_and(|key| key.to_string().contains(text))
-    }
-}
-
-/// Calls whose duration is not known.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Counts {
-    /// They had not returned when the recording ended, or their end was lost.
-    pub open: u64,
-    /// They ended without a return: by an exception, by `longjmp`, or with their thread's stack.
-    pub left: u64,
-    /// Returns of calls that began before the recording, or whose beginning was lost.
-    pub without_begin: u64,
-    /// Records were lost meanwhile: another call's end may have been taken for theirs.
-    pub uncertain: u64,
-}
 
 struct Open {
     from: TimestampNs,
@@ -67,6 +30,7 @@ pub struct Pairing {
     /// By how much a return moves the stack pointer.
     returns_bytes: u64,
     open: FxHashMap<u32, Vec<Open>>,
+    connections: Connections,
     /// Calls that have ended.
     pub calls: Vec<Call>,
     /// Calls without a duration.
@@ -82,11 +46,23 @@ impl Pairing {
             Arch::Aarch64 => 0,
         };
         let (calls, counts) = (Vec::new(), Counts::default());
-        Pairing { returns_bytes, open: FxHashMap::default(), calls, counts }
+        let (open, connections) = (FxHashMap::default(), Connections::default());
+        Pairing { returns_bytes, open, connections, calls, counts }
     }
 
-    /// Takes the next mark. Those of one thread come in order of time.
+    /// The same of a recording that is still being made. Calls of connections end with the first data that is sent after
+    /// a time: shorter ones are not asked for. It remembers so many connections.
+    pub(super) fn live(arch: Arch, longest_ns: u64, connections_max: usize) -> Pairing {
+        let connections = Connections::live(Live { connections_max, longest_ns });
+        Pairing { connections, ..Pairing::new(arch) }
+    }
+
+    /// Takes the next mark. Those of one thread come in order of time, and those of connections all do.
     pub fn add(&mut self, mark: RequestMark) {
+        if let Some(connection) = mark.connection {
+            let mut found = Found { calls: &mut self.calls, counts: &mut self.counts };
+            return self.connections.add(mark, connection, &mut found);
+        }
         let open = self.open.entry(mark.thread).or_default();
         let stack_pointer = match (mark.edge, mark.stack_pointer) {
             (Edge::Begin, Some(at)) => at,
@@ -132,7 +108,9 @@ impl Pairing {
 
     /// Forgets all calls that have not ended; gives their number.
     pub fn forget(&mut self) -> u64 {
-        std::mem::take(&mut self.open).values().map(|open| open.len() as u64).sum()
+        let calls: u64 =
+            std::mem::take(&mut self.open).values().map(|open| open.len() as u64).sum();
+        calls + self.connections.forget()
     }
 
     /// Ends the pairing: calls that have not ended are open, or were left before another one began in their place.
@@ -143,6 +121,8 @@ impl Pairing {
                 false => self.counts.open += 1,
             }
         }
+        let mut found = Found { calls: &mut self.calls, counts: &mut self.counts };
+        self.connections.finish(&mut found);
         (self.calls, self.counts)
     }
 }
@@ -157,7 +137,7 @@ mod tests {
     fn mark(time: u64, edge: Edge, stack_pointer: u64) -> RequestMark {
         let time = TimestampNs(time);
         let stack_pointer = Some(stack_pointer).filter(|at| *at != 0);
-        RequestMark { time, thread: 1, kind: 0, edge, stack_pointer, key: None }
+        RequestMark { time, thread: 1, kind: 0, edge, stack_pointer, connection: None, key: None }
     }
 
     fn paired(marks: impl IntoIterator<Item = (u64, Edge, u64)>) -> (Vec<(u64, u64)>, Counts) {

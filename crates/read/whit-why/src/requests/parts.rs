@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use whit_profile::tables::TableSource;
 
-use super::pair::Call;
+use super::call::Call;
 use crate::history::ThreadHistory;
 use crate::path::{Activity, own_time};
 use crate::place::{Place, Places};

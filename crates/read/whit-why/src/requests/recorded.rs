@@ -1,7 +1,7 @@
 //! The requests of a recording one by one, without the parts of their time.
 
+use super::call::Call;
 use super::calls::{ChosenRequests, all_calls, chosen};
-use super::pair::Call;
 use crate::error::WhyError;
 use crate::losses::Losses;
 use std::sync::Arc;

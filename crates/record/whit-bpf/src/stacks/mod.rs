@@ -15,6 +15,7 @@ pub(crate) use blocked::OBJECT as BLOCKED_OBJECT;
 pub(crate) use program::OBJECT;
 pub mod record;
 mod runs;
+mod sockets;
 mod tables;
 
 use std::collections::HashMap;
@@ -24,6 +25,7 @@ use std::time::{Duration, Instant};
 use whit_sys::Errno;
 pub use whit_sys::bpf::RunStatistics;
 use whit_sys::clock::ClockId;
+use whit_types::ServerSocket;
 /// Why a walk in the kernel ended: `enum unwind_reason`.
 pub use whit_types::StackEnd as StopReason;
 
@@ -39,10 +41,11 @@ pub use interpreters::{
     INTERPRETERS_MAX, Interpreter, InterpreterNumber, PythonIdentity, PythonLayout, PythonRunEnd,
 };
 pub use layout::TABLE_MEMORY_MAX_BYTES;
-use needs::SCHED_EXIT;
 pub use needs::{FIND_VMA, lacking};
+use needs::{SCHED_EXIT, SOCK_RECV_LENGTH};
 use program::Program;
 use runs::{Run, Runs};
+pub use sockets::{SOCKETS_MAX, SocketEdge};
 pub use tables::TableParts;
 
 /// Mappings of all processes together.
@@ -228,6 +231,10 @@ pub struct StackOptions {
     pub probes: bool,
     /// Wake-ups are.
     pub wakes: bool,
+    /// Data that goes through chosen sockets is.
+    pub sockets: bool,
+    /// Beginnings of calls that send are recorded as well, on kernels that call programs at functions.
+    pub times_sends: bool,
     /// Off-CPU time of a thread for each sample of a wait, in nanoseconds; 0 samples none.
     pub off_cpu_period_ns: u64,
     /// CPUs that the machine may have.
@@ -282,12 +289,28 @@ impl Stacks {
             options.channel_bytes = CHANNEL_PIECE_BYTES;
             program = Program::load(&options);
         }
-        // All else may be there but the tracepoint of waits.
-        let is_off_cpu = options.off_cpu_period_ns > 0 && program.as_ref().is_err_and(is_refused);
-        if is_off_cpu && Program::load(&StackOptions { off_cpu_period_ns: 0, ..options }).is_ok() {
-            let lacks =
-                |source| BpfError::Lacking { needs: vec![SCHED_EXIT], source: Box::new(source) };
-            program = program.map_err(lacks);
+        // Some kernels let nobody have a program at a function.
+        if options.sockets && options.times_sends && program.is_err() {
+            let untimed = StackOptions { times_sends: false, ..options };
+            program = Program::load(&untimed).or(program);
+        }
+        // All else may be there but a tracepoint.
+        let without = [
+            (
+                options.off_cpu_period_ns > 0,
+                StackOptions { off_cpu_period_ns: 0, ..options },
+                SCHED_EXIT,
+            ),
+            (options.sockets, StackOptions { sockets: false, ..options }, SOCK_RECV_LENGTH),
+        ];
+        for (is_wanted, without, need) in without {
+            let is_cause = is_wanted && program.as_ref().is_err_and(is_refused);
+            if is_cause && Program::load(&without).is_ok() {
+                let lacks =
+                    |source| BpfError::Lacking { needs: vec![need], source: Box::new(source) };
+                program = program.map_err(lacks);
+                break;
+            }
         }
         let program = program.map_err(named)?;
         let channels = program.channels(&options)?;
@@ -400,6 +423,34 @@ impl Stacks {
     /// Where the kernel refuses.
     pub fn attach_wakes(&mut self) -> Result<(), BpfError> {
         self.program.attach_wakes()
+    }
+
+    /// Has data that threads receive and send through a server's sockets recorded, by these events of the kind
+    /// bpf-output: an edge, a CPU and its event. Sockets are numbered below [`SOCKETS_MAX`].
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel refuses.
+    pub fn choose_socket<'a>(
+        &self,
+        number: u32,
+        socket: &ServerSocket,
+        events: impl IntoIterator<Item = (SocketEdge, u32, BorrowedFd<'a>)>,
+    ) -> Result<(), BpfError> {
+        self.program.choose_socket(number, socket)?;
+        let mut events = events.into_iter();
+        events.try_for_each(|(edge, cpu, event)| {
+            self.program.set_socket_event(cpu, (number, edge as u32), event)
+        })
+    }
+
+    /// Records data of chosen sockets from here on ([`StackOptions::sockets`]).
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel refuses.
+    pub fn attach_sockets(&mut self) -> Result<(), BpfError> {
+        self.program.attach_sockets()
     }
 
     /// Samples waits from here on ([`StackOptions::off_cpu_period_ns`]).

@@ -27,6 +27,10 @@ const FIND_VMA_NUMBER: u32 = 180;
 pub(super) const SCHED_EXIT: KernelNeed =
     KernelNeed { what: "the tracepoint sched_exit_tp", since: "6.15" };
 
+/// The place of programs that record requests of sockets.
+pub(super) const SOCK_RECV_LENGTH: KernelNeed =
+    KernelNeed { what: "the tracepoint sock_recv_length", since: "6.3" };
+
 /// Whether programs can find mappings by themselves.
 pub(super) fn finds_mappings() -> bool {
     let _in_force = privilege::raise(&NEEDED);

@@ -13,12 +13,14 @@ use libbpf_rs::{
 };
 use whit_sys::bpf::SharedWords;
 use whit_sys::{Errno, privilege};
+use whit_types::ServerSocket;
 
 use super::channel::{self, Channels};
 use super::chosen::{CGROUPS_MAX, NAME_BYTES, NAMES_MAX};
 use super::functions::Functions;
 use super::interpreters::INTERPRETER_BYTES;
 use super::layout::{self, CHUNK_WORDS, CHUNKS_MAX, RULES_MAX, TABLES_MAX};
+use super::sockets::{self, EDGES, SOCKETS_MAX};
 use super::{MAPPINGS_MAX, Mapping, ProgramKind, StackOptions, TableNumber, needs};
 use crate::error::BpfError;
 use crate::loading::{self, NEEDED, refused};
@@ -42,6 +44,10 @@ const NAME_FILE: &str = "name_file";
 /// The programs that sample waits: where one begins, and where it has ended.
 const OFF_CPU_BEGAN: &str = "off_cpu_began";
 const OFF_CPU_ENDED: &str = "off_cpu_ended";
+/// The programs of sockets: data was received, or sent.
+const SOCKETS: [&str; EDGES] = ["received", "sent"];
+/// The program that notes when a call begins that sends. It is at a function, which some kernels do not have.
+const SENDING: &str = "sending";
 /// The program that the loader runs to read an account of a CPU out.
 const SETTLE_ACCOUNT: &str = "settle_account";
 /// Tracepoints of interrupts, without `_entry` and `_exit`, and the programs there that take their time. Every kernel that
@@ -76,6 +82,7 @@ pub(super) struct Program {
     switches: Option<Link>,
     wakes: Option<Link>,
     off_cpu: Vec<Link>,
+    sockets: Vec<Link>,
     traces: Vec<OwnedFd>,
     followers: Vec<Link>,
     interrupts: Vec<Link>,
@@ -128,6 +135,7 @@ impl Program {
             switches: None,
             wakes: None,
             off_cpu: Vec::new(),
+            sockets: Vec::new(),
             traces: Vec::new(),
             followers: Vec::new(),
             interrupts: Vec::new(),
@@ -179,6 +187,39 @@ impl Program {
         Ok(())
     }
 
+    /// Chooses the sockets of a server.
+    pub(super) fn choose_socket(&self, number: u32, socket: &ServerSocket) -> Result<(), BpfError> {
+        self.update(
+            "chosen_sockets",
+            number,
+            &sockets::value(socket),
+            "name a socket to a BPF program",
+        )
+    }
+
+    /// Gives the event of a CPU for one edge of a chosen socket.
+    pub(super) fn set_socket_event(
+        &self,
+        cpu: u32,
+        (number, edge): (u32, u32),
+        event: BorrowedFd<'_>,
+    ) -> Result<(), BpfError> {
+        let place = (cpu * SOCKETS_MAX as u32 + number) * EDGES as u32 + edge;
+        self.set_event("socket_events", place, event)
+    }
+
+    pub(super) fn attach_sockets(&mut self) -> Result<(), BpfError> {
+        for name in SOCKETS {
+            let link = self.attach(name)?;
+            self.sockets.push(link);
+        }
+        if self.program(SENDING)?.autoload() {
+            // A kernel may have the function, and call no program there: the times of calls are not known then.
+            self.sockets.extend(self.attach(SENDING).ok());
+        }
+        Ok(())
+    }
+
     pub(super) fn attach_trace(
         &mut self,
         event: BorrowedFd<'_>,
@@ -209,7 +250,7 @@ impl Program {
         let _in_force = privilege::raise(&NEEDED);
         let link = self.program(name)?.attach();
         link.map_err(refused(
-            "have a BPF program called at switches, interrupts, wake-ups, forks and execs",
+            "have a BPF program called at switches, interrupts, wake-ups, forks, execs and sockets",
         ))
     }
 
@@ -245,6 +286,7 @@ impl Program {
         self.interrupts.clear();
         self.wakes = None;
         self.off_cpu.clear();
+        self.sockets.clear();
         self.traces.clear();
         self.followers.clear();
     }
@@ -560,6 +602,8 @@ fn leave_out(
             Some("switched" | "switched_in" | SETTLE_ACCOUNT) => options.channel_bytes > 0,
             Some(OFF_CPU_BEGAN | OFF_CPU_ENDED) => options.off_cpu_period_ns > 0,
             Some(NAME_FILE) => finds_mappings,
+            Some(name) if SOCKETS.contains(&name) => options.sockets,
+            Some(SENDING) => options.sockets && options.times_sends,
             _ => true,
         };
         if !is_needed {
@@ -594,6 +638,9 @@ fn dimension(
                 map.set_max_entries(CGROUPS_MAX)?;
             }
             "chosen_names" if options.chosen.names => map.set_max_entries(NAMES_MAX)?,
+            "socket_events" if options.sockets => {
+                map.set_max_entries((options.cpus.max(1) * SOCKETS_MAX * EDGES) as u32)?;
+            }
             "off_cpu_accounts" | "off_cpu_others" => {
                 map.set_autocreate(options.off_cpu_period_ns > 0)?;
             }

@@ -31,7 +31,7 @@ pub(super) fn choose_engine(
     listener: &mut dyn Listener,
 ) -> Result<Box<dyn whit_engine_api::Engine>, CaptureError> {
     let waking = plan.events.tracking.wakeups.then(|| wakeups::format(roots)).transpose()?;
-    let by_ring = names::obstacle(&plan.events, roots);
+    let by_ring = ring_obstacle(&plan.events, roots);
     let wish = plan.engine.wish;
     if wish == Engine::Unset {
         plan.engine.wish = default_engine(plan, by_ring.is_none(), roots, listener);
@@ -44,7 +44,7 @@ pub(super) fn choose_engine(
     };
     let engine = match plan.engine.wish {
         Engine::Ring => match by_ring {
-            Some(why) => return Err(CaptureError::NamesWithoutBpf { why, bpf: None }),
+            Some(why) => return Err(CaptureError::RingConflict { why, bpf: None }),
             None => None,
         },
         Engine::Bpf => match BpfEngine::conflict(events, false, roots) {
@@ -58,7 +58,7 @@ pub(super) fn choose_engine(
                 None => load().map_err(|error| whit_bpf_engine::refusal(&error)),
             };
             if let (Err(bpf), Some(why)) = (&engine, by_ring) {
-                return Err(CaptureError::NamesWithoutBpf { why, bpf: Some(bpf.clone()) });
+                return Err(CaptureError::RingConflict { why, bpf: Some(bpf.clone()) });
             }
             let chains = without_programs(plan);
             match &engine {
@@ -83,6 +83,13 @@ pub(super) fn choose_engine(
     };
     plan.adapt_to(engine.as_ref());
     Ok(engine)
+}
+
+/// Why the ring engine cannot make such a recording.
+fn ring_obstacle(events: &EventPlan, roots: &Roots) -> Option<String> {
+    let has_sockets = events.specs.iter().any(|event| event.socket.is_some());
+    let of_sockets = has_sockets.then(|| "takes no --request of a socket".to_owned());
+    of_sockets.or_else(|| names::obstacle(events, roots))
 }
 
 /// The kernel writes call chains, or dumps of stacks, as it does for perf.

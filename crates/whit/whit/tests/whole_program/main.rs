@@ -83,6 +83,7 @@ mod script_records;
 mod serve;
 mod shipped;
 mod silent_files;
+mod socket_requests;
 mod some_cpus;
 mod stack_engine;
 mod stat;

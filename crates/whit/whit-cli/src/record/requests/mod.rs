@@ -1,70 +1,68 @@
-//! `--request`: the calls of a function, or the time between two probes of a program, as requests.
+//! `--request`: the calls of a function, the time between two probes of a program, or the data of a server's socket up to
+//! its answer, as requests.
 
 mod argument;
+mod probed;
 mod usdt;
 
 use super::probes::Probes;
 use crate::failure::bail_usage;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use probed::Probed;
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use whit_capture::event::EventSpec;
-use whit_elf::ElfImage;
 use whit_host::roots::Roots;
-use whit_host::user_probe::{ProbeAt, ProbePlace};
-use whit_perfdata::request::{Edge, KEY, STACK_POINTER, event_name};
-use whit_symbolize::{DebugDirs, DsoKind, DsoSpec, Symbolizer, SymbolizerConfig, demangle};
-use whit_types::Svma;
+use whit_perfdata::request::{Edge, event_name};
+use whit_types::ServerSocket;
 
-/// Names of functions that a message lists.
+/// Names of functions and probes that a message lists.
 const SHOWN: usize = 5;
 
-/// `NAME=BINARY:FUNCTION[,key=FIELD]`, or `NAME=BINARY:BEGIN..END[,key=FIELD]` with two probes of the program
+/// Sockets that the programs of a recording tell apart.
+const SOCKETS_MAX: usize = 16;
+
+const FORM: &str = "a request is NAME=BINARY:FUNCTION or NAME=BINARY:BEGIN..END, with ,key=FIELD behind it, or \
+                    NAME=tcp:PORT or NAME=unix:PATH";
+
+/// `NAME=BINARY:FUNCTION[,key=FIELD]`, or `NAME=BINARY:BEGIN..END[,key=FIELD]` with two probes of the program, or a
+/// socket of a server: `NAME=tcp:PORT`, `NAME=unix:/PATH`, `NAME=unix:@NAME`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RequestSpec {
     name: String,
-    binary: PathBuf,
-    function: String,
-    /// A field of the probe, in the kernel's language.
-    key: Option<String>,
+    source: Source,
+}
+
+/// Where requests begin and end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Source {
+    Probed(Probed),
+    Socket(ServerSocket),
 }
 
 impl FromStr for RequestSpec {
     type Err = String;
 
     fn from_str(text: &str) -> Result<RequestSpec, String> {
-        let form = "a request is NAME=BINARY:FUNCTION or NAME=BINARY:BEGIN..END, with ,key=FIELD behind it";
-        let (name, rest) = text.split_once('=').ok_or(form)?;
+        let (name, rest) = text.split_once('=').ok_or(FORM)?;
         let is_word = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
         if name.is_empty() || !name.chars().all(is_word) {
             return Err("the name of a request has letters, digits, '_', '-' and '.'".to_owned());
         }
-        let (rest, key) = match rest.split_once(",key=") {
-            Some((rest, key)) => (rest, Some(key.to_owned())),
-            None => (rest, None),
+        let source = match rest.split_once(':') {
+            Some(("tcp" | "unix", socket)) if socket.contains(",key=") => {
+                return Err(
+                    "the key of a request by a socket is the other end: leave ,key= out".to_owned()
+                );
+            }
+            Some(("tcp" | "unix", _)) => {
+                Source::Socket(rest.parse().map_err(|error| format!("{error}"))?)
+            }
+            _ => Source::Probed(rest.parse()?),
         };
-        if key.as_ref().is_some_and(|key| key.is_empty() || key.contains(char::is_whitespace)) {
-            return Err("a key is a register as %di, or memory as +0(%di):string".to_owned());
-        }
-        let (binary, function) = rest.split_once(':').ok_or(form)?;
-        if binary.is_empty() || function.is_empty() {
-            return Err(form.to_owned());
-        }
-        let numbered = key.as_deref().and_then(|key| key.strip_prefix("arg"));
-        let is_argument =
-            numbered.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
-        if is_argument && !function.contains("..") {
-            return Err(
-                "arg1 and the like are arguments of probes (BEGIN..END); a function has its first argument in %di, the second \
-                 in %si: ,key=%di"
-                    .to_owned(),
-            );
-        }
-        let (name, function) = (name.to_owned(), function.to_owned());
-        Ok(RequestSpec { name, binary: binary.into(), function, key })
+        Ok(RequestSpec { name: name.to_owned(), source })
     }
 }
 
@@ -78,92 +76,27 @@ pub(super) fn events(
     if let Some(twice) = requests.iter().find(|request| !names.insert(&request.name)) {
         bail_usage!("--request: the name '{}' is given twice", twice.name);
     }
+    let mut sockets = BTreeSet::new();
     let mut events = Vec::new();
-    for request in requests {
-        let added = request.add(roots, probes);
-        events.extend(added.with_context(|| format!("--request {}", request.name))?);
+    for RequestSpec { name, source } in requests {
+        let added = match source {
+            Source::Probed(probed) => {
+                probed.events(name, roots, probes).with_context(|| format!("--request {name}"))?
+            }
+            Source::Socket(socket) => {
+                if !sockets.insert(socket) {
+                    bail_usage!("--request {name}: another request has the same socket");
+                }
+                [Edge::Begin, Edge::End]
+                    .map(|edge| EventSpec::of_socket(&event_name(name, edge), socket.clone(), edge))
+            }
+        };
+        events.extend(added);
+    }
+    if sockets.len() > SOCKETS_MAX {
+        bail_usage!("--request: at most {SOCKETS_MAX} sockets are recorded at a time");
     }
     Ok(events)
-}
-
-impl RequestSpec {
-    fn add(&self, roots: &Roots, probes: &mut Probes) -> Result<[EventSpec; 2]> {
-        let path = found(&self.binary)?;
-        let file = File::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
-        let image = ElfImage::from_file(&path, &file)?;
-        let [begin, end] = match self.function.split_once("..") {
-            Some((begin, end)) => {
-                let at = |name, key| Ok((ProbeAt::Entry, usdt::places(&image, name, key)?));
-                [at(begin, self.key.as_deref()), at(end, None)]
-            }
-            None => self.function_places(&image).map(|[begin, end]| {
-                [Ok((ProbeAt::Entry, vec![begin])), Ok((ProbeAt::Return, vec![end]))]
-            })?,
-        };
-        let mut event = |edge, place: Result<(ProbeAt, Vec<ProbePlace>)>| {
-            let (at, places) = place?;
-            let name = event_name(&self.name, edge);
-            let place = (at, &places[..]);
-            let mut event = probes.add(("--request", roots), &name, (&path, &file), place)?;
-            event.is_without_chains = true;
-            Ok::<_, anyhow::Error>(event)
-        };
-        Ok([event(Edge::Begin, begin)?, event(Edge::End, end)?])
-    }
-
-    /// The places where a function begins and returns.
-    fn function_places(&self, image: &ElfImage) -> Result<[ProbePlace; 2]> {
-        let path = image.path();
-        if image.section(".gopclntab").is_some() {
-            bail!(
-                "{} is a Go program: its stacks move while a probe waits for the return, which whit has no probe for",
-                path.display()
-            );
-        }
-        let start = self.address(path)?;
-        let offset = image.file_offset_of(start);
-        let offset = offset.with_context(|| format!("'{}' is not in the file", self.function))?.0;
-        let stack_pointer = format!("{STACK_POINTER}=%sp:u64");
-        let begin = match &self.key {
-            Some(key) => format!("{stack_pointer} {KEY}={}", with_type(key)),
-            None => stack_pointer.clone(),
-        };
-        Ok([begin, stack_pointer].map(|fields| ProbePlace { offset, counter: None, fields }))
-    }
-
-    /// The address of the function: by its name in the binary, or by the readable one.
-    fn address(&self, path: &Path) -> Result<Svma> {
-        let home = std::env::var_os("HOME").map(PathBuf::from);
-        let config = SymbolizerConfig::new(DebugDirs::standard(home.as_deref()));
-        let binary = Symbolizer::new(config).open(&DsoSpec::new(DsoKind::Elf, path.to_owned()));
-        let table =
-            binary.symbol_table().with_context(|| format!("{} has no symbols", path.display()))?;
-        let mut found: BTreeSet<Svma> = BTreeSet::new();
-        let mut alike = BTreeSet::new();
-        for symbol in table.iter() {
-            let readable = demangle(symbol.name);
-            if symbol.name == self.function.as_bytes() || readable == self.function {
-                found.insert(symbol.start);
-            } else if readable.contains(&self.function) && alike.len() < SHOWN {
-                alike.insert(readable.into_owned());
-            }
-        }
-        let mut found = found.into_iter();
-        match (found.next(), found.next()) {
-            (Some(start), None) => Ok(start),
-            (Some(_), Some(_)) => bail!(
-                "{} has several functions '{}': give the name that nm prints",
-                path.display(),
-                self.function
-            ),
-            (None, _) => {
-                let alike = alike.into_iter().collect::<Vec<_>>().join(", ");
-                let hint =
-                    if alike.is_empty() { String::new() } else { format!("; it has {alike}") };
-                bail!("{} has no function '{}'{hint}", path.display(), self.function)
-            }
-        }
-    }
 }
 
 /// The file itself, or the command of this name.
@@ -180,35 +113,42 @@ pub(super) fn found(binary: &Path) -> Result<PathBuf> {
     Ok(found.canonicalize()?)
 }
 
-/// A register is a number, whose type the kernel takes for hexadecimal without one.
-fn with_type(key: &str) -> String {
-    if key.contains(':') { key.to_owned() } else { format!("{key}:u64") }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_a_name_and_a_function_of_a_file() {
-        let spec: RequestSpec = "a-b.1=./srv:ns::handle(int),key=+0(%di):string".parse().unwrap();
-        assert_eq!(spec.name, "a-b.1");
-        assert_eq!(spec.binary, Path::new("./srv"));
-        assert_eq!(spec.function, "ns::handle(int)");
-        assert_eq!(spec.key.as_deref(), Some("+0(%di):string"));
-        for wrong in
-            ["a", "a=b", "=b:c", "a b=c:d", "a=:c", "a=b:", "a=b:c,key=", "a=b:c,key=%di x"]
-        {
+    fn a_request_is_a_name_and_what_it_is_recorded_by() {
+        let spec: RequestSpec = "a-b.1=./srv:handle".parse().unwrap();
+        assert_eq!(
+            (&*spec.name, &spec.source),
+            ("a-b.1", &Source::Probed("./srv:handle".parse().unwrap()))
+        );
+        let spec: RequestSpec = "web=tcp:8080".parse().unwrap();
+        assert_eq!(spec.source, Source::Socket(ServerSocket::Tcp(8080)));
+        let spec: RequestSpec = "db=unix:/run/s:1,a=b".parse().unwrap();
+        assert_eq!(spec.source, Source::Socket(ServerSocket::Unix(b"/run/s:1,a=b".to_vec())));
+        // A file of this name has a '/' in its path.
+        assert!(matches!("a=./tcp:main".parse::<RequestSpec>().unwrap().source, Source::Probed(_)));
+        for wrong in ["a", "a=b", "=b:c", "a b=c:d", "a=tcp:http", "a=tcp:80,key=%di", "a=unix:s"] {
             assert!(wrong.parse::<RequestSpec>().is_err(), "{wrong}");
         }
-        let error = "a=b:c,key=arg1:string".parse::<RequestSpec>().unwrap_err();
-        assert!(error.ends_with(",key=%di"), "{error}");
-        assert!("a=b:c..d,key=arg1:string".parse::<RequestSpec>().is_ok());
     }
 
     #[test]
-    fn registers_are_decimal_numbers() {
-        assert_eq!(with_type("%di"), "%di:u64");
-        assert_eq!(with_type("+0(%si):string"), "+0(%si):string");
+    fn two_requests_share_neither_a_name_nor_a_socket() {
+        let error = |specs: &[&str]| {
+            let specs: Vec<RequestSpec> = specs.iter().map(|spec| spec.parse().unwrap()).collect();
+            events(&specs, &Roots::default(), &mut Probes::default()).unwrap_err().to_string()
+        };
+        assert!(error(&["a=tcp:1", "a=tcp:2"]).contains("given twice"));
+        assert!(error(&["a=tcp:1", "b=tcp:1"]).contains("same socket"));
+        let many: Vec<String> = (1..=17).map(|port| format!("r{port}=tcp:{port}")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        assert!(error(&many).contains("at most 16"));
+        let specs = ["a=tcp:1".parse().unwrap()];
+        let events = events(&specs, &Roots::default(), &mut Probes::default()).unwrap();
+        let names: Vec<_> = events.iter().map(EventSpec::name).collect();
+        assert_eq!(names, ["request:a:begin", "request:a:end"]);
     }
 }

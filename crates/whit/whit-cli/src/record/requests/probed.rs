@@ -1,0 +1,170 @@
+//! Requests by probes: the calls of a function, or the time between two probes of a program.
+
+use super::super::probes::Probes;
+use super::{FORM, SHOWN, found, usdt};
+use anyhow::{Context, Result, bail};
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use whit_capture::event::EventSpec;
+use whit_elf::ElfImage;
+use whit_host::roots::Roots;
+use whit_host::user_probe::{ProbeAt, ProbePlace};
+use whit_perfdata::request::{Edge, KEY, STACK_POINTER, event_name};
+use whit_symbolize::{DebugDirs, DsoKind, DsoSpec, Symbolizer, SymbolizerConfig, demangle};
+use whit_types::Svma;
+
+/// `BINARY:FUNCTION`, or `BINARY:BEGIN..END`, with or without `,key=FIELD`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Probed {
+    binary: PathBuf,
+    function: String,
+    /// A field of the probe, in the kernel's language.
+    key: Option<String>,
+}
+
+impl FromStr for Probed {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Probed, String> {
+        let (rest, key) = match text.split_once(",key=") {
+            Some((rest, key)) => (rest, Some(key.to_owned())),
+            None => (text, None),
+        };
+        if key.as_ref().is_some_and(|key| key.is_empty() || key.contains(char::is_whitespace)) {
+            return Err("a key is a register as %di, or memory as +0(%di):string".to_owned());
+        }
+        let (binary, function) = rest.split_once(':').ok_or(FORM)?;
+        if binary.is_empty() || function.is_empty() {
+            return Err(FORM.to_owned());
+        }
+        let numbered = key.as_deref().and_then(|key| key.strip_prefix("arg"));
+        let is_argument =
+            numbered.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+        if is_argument && !function.contains("..") {
+            return Err(
+                "arg1 and the like are arguments of probes (BEGIN..END); a function has its first argument in %di, the second \
+                 in %si: ,key=%di"
+                    .to_owned(),
+            );
+        }
+        Ok(Probed { binary: binary.into(), function: function.to_owned(), key })
+    }
+}
+
+impl Probed {
+    /// The events of both ends.
+    pub(super) fn events(
+        &self,
+        request: &str,
+        roots: &Roots,
+        probes: &mut Probes,
+    ) -> Result<[EventSpec; 2]> {
+        let path = found(&self.binary)?;
+        let file = File::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
+        let image = ElfImage::from_file(&path, &file)?;
+        let [begin, end] = match self.function.split_once("..") {
+            Some((begin, end)) => {
+                let at = |name, key| Ok((ProbeAt::Entry, usdt::places(&image, name, key)?));
+                [at(begin, self.key.as_deref()), at(end, None)]
+            }
+            None => self.function_places(&image).map(|[begin, end]| {
+                [Ok((ProbeAt::Entry, vec![begin])), Ok((ProbeAt::Return, vec![end]))]
+            })?,
+        };
+        let mut event = |edge, place: Result<(ProbeAt, Vec<ProbePlace>)>| {
+            let (at, places) = place?;
+            let name = event_name(request, edge);
+            let place = (at, &places[..]);
+            let mut event = probes.add(("--request", roots), &name, (&path, &file), place)?;
+            event.is_without_chains = true;
+            Ok::<_, anyhow::Error>(event)
+        };
+        Ok([event(Edge::Begin, begin)?, event(Edge::End, end)?])
+    }
+
+    /// The places where a function begins and returns.
+    fn function_places(&self, image: &ElfImage) -> Result<[ProbePlace; 2]> {
+        let path = image.path();
+        if image.section(".gopclntab").is_some() {
+            bail!(
+                "{} is a Go program: its stacks move while a probe waits for the return, which whit has no probe for",
+                path.display()
+            );
+        }
+        let start = self.address(path)?;
+        let offset = image.file_offset_of(start);
+        let offset = offset.with_context(|| format!("'{}' is not in the file", self.function))?.0;
+        let stack_pointer = format!("{STACK_POINTER}=%sp:u64");
+        let begin = match &self.key {
+            Some(key) => format!("{stack_pointer} {KEY}={}", with_type(key)),
+            None => stack_pointer.clone(),
+        };
+        Ok([begin, stack_pointer].map(|fields| ProbePlace { offset, counter: None, fields }))
+    }
+
+    /// The address of the function: by its name in the binary, or by the readable one.
+    fn address(&self, path: &Path) -> Result<Svma> {
+        let home = std::env::var_os("HOME").map(PathBuf::from);
+        let config = SymbolizerConfig::new(DebugDirs::standard(home.as_deref()));
+        let binary = Symbolizer::new(config).open(&DsoSpec::new(DsoKind::Elf, path.to_owned()));
+        let table =
+            binary.symbol_table().with_context(|| format!("{} has no symbols", path.display()))?;
+        let mut found: BTreeSet<Svma> = BTreeSet::new();
+        let mut alike = BTreeSet::new();
+        for symbol in table.iter() {
+            let readable = demangle(symbol.name);
+            if symbol.name == self.function.as_bytes() || readable == self.function {
+                found.insert(symbol.start);
+            } else if readable.contains(&self.function) && alike.len() < SHOWN {
+                alike.insert(readable.into_owned());
+            }
+        }
+        let mut found = found.into_iter();
+        match (found.next(), found.next()) {
+            (Some(start), None) => Ok(start),
+            (Some(_), Some(_)) => bail!(
+                "{} has several functions '{}': give the name that nm prints",
+                path.display(),
+                self.function
+            ),
+            (None, _) => {
+                let alike = alike.into_iter().collect::<Vec<_>>().join(", ");
+                let hint =
+                    if alike.is_empty() { String::new() } else { format!("; it has {alike}") };
+                bail!("{} has no function '{}'{hint}", path.display(), self.function)
+            }
+        }
+    }
+}
+
+/// A register is a number, whose type the kernel takes for hexadecimal without one.
+fn with_type(key: &str) -> String {
+    if key.contains(':') { key.to_owned() } else { format!("{key}:u64") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn probes_are_a_function_of_a_file_or_two_of_its_probes() {
+        let probed: Probed = "./srv:ns::handle(int),key=+0(%di):string".parse().unwrap();
+        assert_eq!(probed.binary, Path::new("./srv"));
+        assert_eq!(probed.function, "ns::handle(int)");
+        assert_eq!(probed.key.as_deref(), Some("+0(%di):string"));
+        for wrong in ["b", ":c", "b:", "b:c,key=", "b:c,key=%di x"] {
+            assert!(wrong.parse::<Probed>().is_err(), "{wrong}");
+        }
+        let error = "b:c,key=arg1:string".parse::<Probed>().unwrap_err();
+        assert!(error.ends_with(",key=%di"), "{error}");
+        assert!("b:c..d,key=arg1:string".parse::<Probed>().is_ok());
+    }
+
+    #[test]
+    fn registers_are_decimal_numbers() {
+        assert_eq!(with_type("%di"), "%di:u64");
+        assert_eq!(with_type("+0(%si):string"), "+0(%si):string");
+    }
+}
