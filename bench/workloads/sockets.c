@@ -13,7 +13,8 @@
 // sent: before the client sends the first piece; read: after the server has read that piece; answers and answered:
 // before and after the server sends the last piece. PEER is the client's port, or the program's process.
 //
-// With --quiet it prints nothing but the time of a request, which the recorder's cost is part of:
+// With --quiet it prints nothing but the time of a request, which the recorder's cost is part of. All threads share a CPU,
+// so that no time is that of an idle one that wakes:
 //
 //   sockets requests=N ns_per_request=NS
 //
@@ -32,6 +33,8 @@
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "placement.h"
 
 enum { CLIENTS_MAX = 64, WORKERS = 2, SPIN_NS = 100000, SLEEP_NS = 20000000, SLEEPS_EVERY = 50, PIECES = 3 };
 
@@ -237,6 +240,8 @@ int main(int count, char **words) {
     if (listener < 0 || bind(listener, address, bytes) || listen(listener, CLIENTS_MAX)) fail("bind");
     connect_all(listener, address, bytes);
     left = clients * wanted;
+    cpu_set_t allowed;
+    if (is_quiet && (sched_getaffinity(0, sizeof allowed, &allowed) || placement_pin(&allowed, 0))) fail("pin");
     uint64_t began = now();
     pthread_t threads[CLIENTS_MAX], servers[CLIENTS_MAX];
     unsigned serving = 0;

@@ -1,7 +1,8 @@
 //! Cost of recording requests: the comparison behind `whit bench requests`.
 //!
 //! A program calls an empty function, and says how long a call took. Recorders stop it at each beginning and each return.
-//! All run once a round, in turn, and the program alone in between.
+//! Or a server answers requests that do nothing, and says how long each took. All run once a round, in turn, and the program
+//! alone in between.
 
 mod probes;
 
@@ -27,19 +28,24 @@ use crate::scratch::Scratch;
 use crate::setup::Setup;
 use whit_measure::measure::run_watched;
 
-/// The program that calls.
-const PROGRAM: &str = "requests";
-/// Its function that does nothing.
+/// The function that does nothing.
 const FUNCTION: &str = "empty";
+/// The port of the server.
+const PORT: &str = "7117";
 
 const EXAMPLES: &str = "\
 Example:
-  whit bench requests --calls 100000 --rounds 3";
+  whit bench requests --calls 100000 --rounds 3
+  whit bench requests --by socket";
 
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Options {
-    /// Calls of a run
+    /// The source of requests
+    #[arg(long, value_name = "KIND", default_value = "function", help_heading = heading::RUNS)]
+    by: By,
+
+    /// Calls of a run; requests by a socket are a tenth
     #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = calls(),
           help_heading = heading::RUNS)]
     calls: u64,
@@ -57,18 +63,56 @@ fn calls() -> clap::builder::RangedU64ValueParser<u64> {
     clap::value_parser!(u64).range(1..=100_000_000)
 }
 
+/// The source of requests: it has the beginning and the end of each.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum By {
+    /// The call of a function, and its return.
+    Function,
+    /// Data that a server receives, and its answer.
+    Socket,
+}
+
+named!(By);
+
+impl By {
+    fn program(self) -> &'static str {
+        match self {
+            By::Function => "requests",
+            By::Socket => "sockets",
+        }
+    }
+
+    /// How the program says the time of a request in nanoseconds.
+    fn said(self) -> &'static str {
+        match self {
+            By::Function => "ns_per_call=",
+            By::Socket => "ns_per_request=",
+        }
+    }
+
+    fn ways(self) -> Vec<Way> {
+        let mut ways = Way::value_variants().to_vec();
+        // Programs record sockets.
+        ways.retain(|way| self == By::Function || *way != Way::Ring);
+        ways
+    }
+}
+
 /// The recorder of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Way {
     /// The program without a recorder.
     Alone,
+    /// Context switches and wake-ups without requests.
+    #[value(name = "whit record, no request")]
+    Switches,
     /// The engine that unwinds in the kernel.
     #[value(name = "whit record --engine=bpf")]
     Bpf,
     /// The engine of perf's rings.
     #[value(name = "whit record --engine=ring")]
     Ring,
-    /// Probes at the same places.
+    /// Probes or tracepoints at the same places.
     #[value(name = "perf record")]
     Perf,
 }
@@ -86,6 +130,8 @@ pub(crate) struct Run {
 /// The whole result.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub(crate) struct Comparison {
+    /// The source of requests.
+    pub(crate) by: By,
     /// Calls of a run.
     pub(crate) calls: u64,
     /// The recorders.
@@ -98,18 +144,27 @@ impl Bench for Options {
     type Figures = Comparison;
 
     fn run(&self, say: Say<'_>) -> Result<Comparison, Error> {
-        self.setup.require(&[PROGRAM])?;
+        self.setup.require(&[self.by.program()])?;
         let scratch = Scratch::new(&self.setup.directory)?;
-        let program = self.setup.workloads.join(PROGRAM);
+        let program = self.setup.workloads.join(self.by.program());
         let program = std::fs::canonicalize(&program).map_err(error::file("find", &program))?;
-        let probes = Probes::add(&program);
+        let probes = (self.by == By::Function).then(|| Probes::add(&program)).transpose();
         let job = Job { options: self, program, data: scratch.path().join("perf.data"), probes };
-        let mut rows: Vec<Row<Way, Run>> =
-            Way::value_variants().iter().map(|way| Row::new(*way)).collect();
+        let mut rows: Vec<Row<Way, Run>> = self.by.ways().into_iter().map(Row::new).collect();
         interleave(&mut rows, self.rounds, say, &mut |way| job.run(*way))?;
         let versions = [&self.setup.whit, &perf()].map(|program| version(program));
         let versions = versions.into_iter().map(|it| it.unwrap_or_else(|reason| reason));
-        Ok(Comparison { calls: self.calls, versions: versions.collect(), rows })
+        Ok(Comparison { by: self.by, calls: self.requests(), versions: versions.collect(), rows })
+    }
+}
+
+impl Options {
+    /// Requests of a run.
+    fn requests(&self) -> u64 {
+        match self.by {
+            By::Function => self.calls,
+            By::Socket => self.calls.div_ceil(10),
+        }
     }
 }
 
@@ -118,18 +173,24 @@ struct Job<'a> {
     options: &'a Options,
     program: PathBuf,
     data: PathBuf,
-    probes: Result<Probes, String>,
+    probes: Result<Option<Probes>, String>,
 }
 
 impl Job<'_> {
     fn run(&self, way: Way) -> Result<Result<Run, String>, Error> {
         let probes = match (&self.probes, way) {
             (Err(reason), Way::Perf) => return Ok(Err(reason.clone())),
-            (Ok(probes), _) => Some(probes),
+            (Ok(probes), _) => probes.as_ref(),
             (Err(_), _) => None,
         };
         let mut command = self.recorder(way, probes);
-        command.arg("--empty").arg(self.options.calls.to_string());
+        let requests = self.options.requests().to_string();
+        match self.options.by {
+            By::Function => command.args(["--empty", &requests]),
+            By::Socket => {
+                command.args(["--quiet", "--clients", "1", "--port", PORT, "--requests", &requests])
+            }
+        };
         let failed = error::run(command.get_program().to_owned());
         let (measured, said) =
             run_watched(command, self.options.setup.limit, &|| None).map_err(failed)?;
@@ -138,12 +199,14 @@ impl Job<'_> {
         }
         let said = said.stdout;
         let ns: f64 = said
-            .split_once("ns_per_call=")
+            .split_once(self.options.by.said())
             .and_then(|(_, ns)| ns.trim().parse().ok())
-            .with_context(|| format!("{PROGRAM} does not say the time of a call: {said}"))?;
+            .with_context(|| format!("the program does not say the time of a call: {said}"))?;
         let calls = match way {
-            Way::Alone => None,
+            Way::Alone | Way::Switches => None,
             Way::Bpf | Way::Ring => Some(self.requests()?),
+            // perf does not say which data belongs to a request.
+            Way::Perf if self.options.by == By::Socket => None,
             Way::Perf => Some(self.pairs()?),
         };
         Ok(Ok(Run { us: ns / 1000.0, calls }))
@@ -156,22 +219,35 @@ impl Job<'_> {
             command.args(arguments).arg("-o").arg(&self.data);
             command
         };
-        let request = format!("call={}:{FUNCTION}", self.program.display());
-        let whit = |engine| {
-            let mut command =
-                of(&self.options.setup.whit, &["record", "-q", engine, "--request", &request]);
-            command.arg("--").arg(&self.program);
+        let request = match self.options.by {
+            By::Function => format!("call={}:{FUNCTION}", self.program.display()),
+            By::Socket => format!("call=tcp:{PORT}"),
+        };
+        let whit = |engine, options: &[&str]| {
+            let mut command = of(&self.options.setup.whit, &["record", "-q", engine]);
+            command.args(options).arg("--").arg(&self.program);
             command
         };
+        let requests = ["--request", &request];
         match way {
             Way::Alone => Command::new(&self.program),
-            Way::Bpf => whit("--engine=bpf"),
-            Way::Ring => whit("--engine=ring"),
+            Way::Switches => whit("--engine=bpf", &["--wakeups", "--switch-events"]),
+            Way::Bpf => whit("--engine=bpf", &requests),
+            Way::Ring => whit("--engine=ring", &requests),
             Way::Perf => {
                 let mut command = of(&perf(), &["record", "-q", "-N", "-m", "4M"]);
-                probes.into_iter().flat_map(Probes::events).for_each(|event| {
-                    command.args(["-e", &event]);
-                });
+                match self.options.by {
+                    By::Function => {
+                        let events = probes.into_iter().flat_map(Probes::events);
+                        events.for_each(|event| {
+                            command.args(["-e", &event]);
+                        });
+                    }
+                    By::Socket => {
+                        let events = SOCKET_EVENTS.join(",");
+                        command.args(["--switch-events", "-e", &events]);
+                    }
+                }
                 command.arg("--").arg(&self.program);
                 command
             }
@@ -194,6 +270,9 @@ impl Job<'_> {
     }
 }
 
+/// perf's tracepoints of data that threads receive and send.
+const SOCKET_EVENTS: [&str; 2] = ["sock:sock_recv_length", "sock:sock_send_length"];
+
 const NAMES: [&str; 1] = ["recorder"];
 const COLUMNS: [Column<Run>; 2] =
     [("µs a call", |run| Some(run.us), spread), ("calls recorded", |run| run.calls, spread)];
@@ -201,7 +280,11 @@ const COLUMNS: [Column<Run>; 2] =
 impl Figures for Comparison {
     fn show(&self, page: &mut Page) {
         self.versions.iter().for_each(|version| page.fact(version));
-        page.fact(format_args!("{} calls of an empty function in each run", self.calls));
+        let what = match self.by {
+            By::Function => "calls of an empty function",
+            By::Socket => "requests that do nothing by a connection of TCP, one after the other,",
+        };
+        page.fact(format_args!("{} {what} in each run", self.calls));
         let rows = self.rows.iter().map(|row| row.cells(vec![row.case.to_string()], &COLUMNS));
         page.table(headings(&NAMES, &COLUMNS), NAMES.len(), rows);
     }
@@ -228,7 +311,8 @@ mod tests {
             row(Way::Bpf, &[(13.0, Some(100.0)), (14.0, Some(99.0)), (15.0, Some(100.0))], None),
             row(Way::Perf, &[], Some("no right")),
         ];
-        let mut comparison = Comparison { calls: 100, versions: vec!["whit 1".into()], rows };
+        let mut comparison =
+            Comparison { by: By::Function, calls: 100, versions: vec!["whit 1".into()], rows };
         let shown = page(None, &comparison);
         for wanted in [
             "- 100 calls of an empty function in each run",
