@@ -307,10 +307,12 @@ impl BpfEngine {
         if self.wakes && !self.switches {
             stacks.attach_wakes().map_err(EngineError::own)?;
         }
+        self.change_waits(&mut stacks, (false, false), self.programs_of(self.waits()))?;
+        // Behind those of switches, which a request is taken apart by.
         if self.sockets {
             stacks.attach_sockets().map_err(EngineError::own)?;
         }
-        self.change_waits(&mut stacks, (false, false), self.programs_of(self.waits()))
+        Ok(())
     }
 
     /// Whether programs of switches run, and those of samples of waits.
@@ -432,6 +434,7 @@ impl BpfEngine {
             wakes: part(ProgramKind::Wakes),
             probes: part(ProgramKind::Probes),
             waits: part(ProgramKind::Waits),
+            sockets: part(ProgramKind::Sockets),
             timed: stacks.timed(),
             decoder,
             blocked,
@@ -604,7 +607,8 @@ impl Engine for BpfEngine {
         };
         let mut switches = part(ProgramKind::Switches);
         let wakes = part(ProgramKind::Wakes).time_ns;
-        let mut other_ns = part(ProgramKind::Traces).time_ns + part(ProgramKind::Probes).time_ns;
+        let others = [ProgramKind::Traces, ProgramKind::Probes, ProgramKind::Sockets];
+        let mut other_ns = others.map(|kind| part(kind).time_ns).iter().sum::<u64>();
         if self.switches {
             switches.time_ns += wakes;
         } else {

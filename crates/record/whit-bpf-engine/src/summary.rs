@@ -62,6 +62,8 @@ pub struct StackSummary {
     pub probes: PartSummary,
     /// The programs that sample waits.
     pub waits: PartSummary,
+    /// The programs that record data of sockets.
+    pub sockets: PartSummary,
     /// For how long the kernel took the programs' time.
     pub timed: Duration,
     /// Processes and tables.
@@ -103,10 +105,11 @@ impl EngineSummary for StackSummary {
         };
         let ledger = &mut ledger.bpf;
         ledger.programs += PROGRAMS;
-        // Waits have a program at each end.
-        let waits = self.waits.runs;
-        let others = [self.traces.runs, self.wakes.runs, self.probes.runs, waits, waits];
-        ledger.programs += others.iter().filter(|of| of.runs > 0).count() as u64;
+        // Waits and sockets have a program at each end.
+        let (waits, sockets) = (self.waits.runs, self.sockets.runs);
+        let others = [self.traces.runs, self.wakes.runs, self.probes.runs];
+        let others = others.into_iter().chain([waits, waits, sockets, sockets]);
+        ledger.programs += others.filter(|of| of.runs > 0).count() as u64;
         let runs: u64 = self.parts().map(|part| part.runs.runs).iter().sum();
         if runs > 0 {
             ledger.measurement = BpfMeasurement::Statistics;
@@ -124,8 +127,9 @@ impl EngineSummary for StackSummary {
 }
 
 impl StackSummary {
-    fn parts(&self) -> [&PartSummary; 6] {
-        [&self.samples, &self.switches, &self.traces, &self.wakes, &self.probes, &self.waits]
+    fn parts(&self) -> [&PartSummary; 7] {
+        let StackSummary { samples, switches, traces, wakes, probes, waits, sockets, .. } = self;
+        [samples, switches, traces, wakes, probes, waits, sockets]
     }
 
     /// A count of all programs.

@@ -270,10 +270,11 @@ UNWIND_FN u32 interpreter_identity(struct unwind_state *s, u32 number, u64 code,
 		s->value = unwind_mix(mixed, words[PYTHON_VERSION_WORD]);
 		return INTERPRETER_FINE;
 	}
-	/* Unrolled, it takes more stack than a chain of calls has left. */
-#pragma clang loop unroll(disable)
-	for (u32 i = PYTHON_PARTS_WORD; i < INTERPRETER_CODE_WORDS; i++)
+	for (u32 i = PYTHON_PARTS_WORD; i < INTERPRETER_CODE_WORDS; i++) {
 		mixed = (mixed ^ words[i]) * UNWIND_HASH_FACTOR;
+		/* Unrolled, it takes more stack than a chain of calls has left. */
+		__asm__ volatile("" : "+r"(i));
+	}
 	if (unwind_copy(words, 8, words[PYTHON_NAME_WORD] + PYTHON_HASH_AT))
 		return INTERPRETER_UNREADABLE;
 	s->value = unwind_mix(mixed, words[0]);

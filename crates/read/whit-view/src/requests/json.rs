@@ -41,6 +41,8 @@ struct OfName {
     count: u64,
     /// Calls within others of the same name, where they are left out.
     nested: u64,
+    /// Calls that are left out: another key, or shorter.
+    not_asked: u64,
     /// Calls that had not ended when the recording ended.
     open: u64,
     /// Calls that ended without a return.
@@ -49,7 +51,8 @@ struct OfName {
     without_begin: u64,
     /// Calls that are left out: records were lost meanwhile.
     uncertain: u64,
-    /// Calls that are left out: they may be several, since the kernel does not say when an answer began.
+    /// Calls that are left out: another thread answered than the one that read them, and the kernel does not say when its
+    /// call began.
     ambiguous: u64,
     /// Calls with a duration that one thread read from a connection and another one answered.
     handed_over: u64,
@@ -199,11 +202,13 @@ fn tail_part(part: &TailPart) -> JsonTailPart {
 }
 
 fn of_name(requests: &Requests, index: usize, slowest: usize) -> OfName {
-    let RequestsOfName { name, calls, counts, nested, quantiles, tail } = &requests.names[index];
+    let RequestsOfName { name, calls, counts, nested, not_asked, quantiles, tail } =
+        &requests.names[index];
     OfName {
         name: name.to_string(),
         count: calls.len() as u64,
         nested: *nested,
+        not_asked: *not_asked,
         open: counts.open,
         left: counts.left,
         without_begin: counts.without_begin,

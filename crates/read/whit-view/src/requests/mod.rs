@@ -9,7 +9,7 @@ pub use json::{VERSION, write_json};
 pub use text::{SLOWEST_HEAD, TextOptions, slowest_lines, write_text};
 
 use whit_why::Activity;
-use whit_why::{Parts, Requests};
+use whit_why::{Counts, Parts, Requests};
 
 /// Parts of a call with one column each; waits are in one. They add up to its duration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -45,11 +45,17 @@ pub fn remarks(requests: &Requests, index: usize) -> Vec<String> {
     use crate::units::counted;
     let of_name = &requests.names[index];
     let mut remarks = Vec::new();
+    let others = of_name.nested + of_name.not_asked;
+    if of_name.calls.is_empty() && others == 0 && of_name.counts == Counts::default() {
+        let text = "no call is recorded: without -a and -p, only those of the command and its children are";
+        remarks.push(text.to_owned());
+    }
     let mut add = |count: u64, what: &str| {
         if count > 0 {
             remarks.push(format!("{} {what}", counted(count, "call")));
         }
     };
+    add(of_name.not_asked, "are left out: another key, or shorter");
     add(of_name.nested, "within others of the same name are a part of those (--nested lists them)");
     add(of_name.counts.open, "had not ended when the recording ended");
     add(
@@ -60,8 +66,7 @@ pub fn remarks(requests: &Requests, index: usize) -> Vec<String> {
     add(of_name.counts.uncertain, "are left out: records were lost meanwhile");
     add(
         of_name.counts.ambiguous,
-        "are left out, which may be several: this kernel does not say when a call began that answers, and more data was \
-         received before its end",
+        "are left out: another thread answered than the one that read them, and this kernel does not say when its call began",
     );
     add(
         of_name.counts.handed_over,

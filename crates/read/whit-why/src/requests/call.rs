@@ -41,8 +41,8 @@ pub struct Counts {
     pub without_begin: u64,
     /// Records were lost meanwhile: another call's end may have been taken for theirs.
     pub uncertain: u64,
-    /// They may be several: more data was received before another thread had sent an answer, and the kernel does not say
-    /// since when it was sent.
+    /// Another thread answered than the one that read them, and the kernel does not say when its call began: it may be the
+    /// answer of an earlier request.
     pub ambiguous: u64,
     /// Calls with a duration that one thread read from a connection, and another one answered.
     pub handed_over: u64,

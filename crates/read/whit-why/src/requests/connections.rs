@@ -4,7 +4,8 @@
 //! that sends before the next request is received. So a request is known when the next one is.
 //!
 //! The call that sends the last data may end after the next request was received: by another thread, while this one was
-//! off its CPU. So the beginning of each call that sends is recorded too, on kernels that have a place for that.
+//! off its CPU. So the beginning of each call that sends is recorded too, on kernels that have a place for that. On others,
+//! requests that another thread answers are left out.
 
 use rustc_hash::FxHashMap;
 use whit_perfdata::request::SocketStep;
@@ -22,8 +23,6 @@ struct Request {
     /// The thread that received it.
     reader: u32,
     key: Option<RequestKey>,
-    /// More of it came behind the first data.
-    has_more: bool,
     /// The end of the last call that sent, and its thread.
     answered: Option<(TimestampNs, u32)>,
     /// Threads in calls that send.
@@ -36,7 +35,6 @@ impl Request {
             from: mark.time,
             reader: mark.thread,
             key: mark.key,
-            has_more: false,
             answered: None,
             senders: Vec::new(),
         }
@@ -65,10 +63,7 @@ struct Connection {
 impl Connection {
     /// Takes received data. Gives the request before, if it is complete.
     fn receive(&mut self, mark: RequestMark) -> Option<Request> {
-        if let Some(current) = &mut self.current
-            && !current.has_answer()
-        {
-            current.has_more = true;
+        if self.current.as_ref().is_some_and(|current| !current.has_answer()) {
             return None;
         }
         let before = self.current.replace(Request::of(mark))?;
@@ -109,7 +104,6 @@ impl Connection {
             (None, Some(current)) => {
                 let Request { from, reader, key, .. } = request;
                 (current.from, current.reader, current.key) = (from, reader, key);
-                current.has_more = true;
                 None
             }
             _ => Some(request),
@@ -233,8 +227,7 @@ impl Found<'_> {
 
     /// Without the beginning of a call that sends, data that another thread has received may be the next request.
     fn take_ambiguous(&mut self, current: &mut Option<Request>, thread: u32) {
-        let is_ambiguous =
-            |it: &mut Request| it.has_more && it.reader != thread && it.answered.is_none();
+        let is_ambiguous = |it: &mut Request| it.reader != thread;
         self.counts.ambiguous += u64::from(current.take_if(is_ambiguous).is_some());
     }
 }

@@ -40,6 +40,8 @@ pub struct RequestsOfName {
     pub counts: Counts,
     /// Calls within others, where they are left out.
     pub nested: u64,
+    /// Calls that the question leaves out: others by their key, or shorter.
+    pub not_asked: u64,
     /// Some of them, by their durations.
     pub quantiles: Vec<Quantile>,
     /// The slowest calls beside those of the middle.
@@ -107,10 +109,12 @@ impl Taken<'_> {
         let certain = calls.len();
         calls.retain(|call| self.question.nested || call.depth == 0);
         let nested = (certain - calls.len()) as u64;
+        let outer = calls.len();
         calls.retain(|call| {
             let has_key = self.question.key.as_deref().is_none_or(|key| call.has_key(key));
             has_key && call.duration_ns() >= self.question.longer_than_ns
         });
+        let not_asked = (outer - calls.len()) as u64;
         sort(&mut calls);
         let quantiles = QUANTILES.into_iter().filter_map(|(name, thousandths)| {
             let call = rank(calls.len(), thousandths)?;
@@ -125,7 +129,7 @@ impl Taken<'_> {
         let halves = quarter..calls.len() - quarter.max(slow);
         calls.get(halves).into_iter().flatten().for_each(|call| middle.add(&parts_of(call)));
         let tail = tail(&slowest, &middle);
-        RequestsOfName { name, calls, counts, nested, quantiles, tail }
+        RequestsOfName { name, calls, counts, nested, not_asked, quantiles, tail }
     }
 }
 

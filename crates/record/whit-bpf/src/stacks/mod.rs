@@ -199,6 +199,8 @@ pub enum ProgramKind {
     Probes,
     /// Samples of waits.
     Waits,
+    /// Data of chosen sockets. These programs have no [`Counts`].
+    Sockets,
 }
 
 /// The records to emit.
@@ -766,14 +768,12 @@ impl Stacks {
     ///
     /// Where the kernel keeps no statistics.
     pub fn run_statistics(&self, part: ProgramKind) -> Result<RunStatistics, Errno> {
-        let program = self.program.part(part).map_err(|_| Errno::BADF)?;
-        let mut sum = whit_sys::bpf::run_statistics(program.as_fd())?;
-        if part == ProgramKind::Waits {
-            let began = self.program.off_cpu_began().map_err(|_| Errno::BADF)?;
-            let began = whit_sys::bpf::run_statistics(began.as_fd())?;
-            sum.runs += began.runs;
-            sum.run_time_ns += began.run_time_ns;
-            sum.missed += began.missed;
+        let mut sum = RunStatistics::default();
+        for program in self.program.parts(part) {
+            let of_program = whit_sys::bpf::run_statistics(program.as_fd())?;
+            sum.runs += of_program.runs;
+            sum.run_time_ns += of_program.run_time_ns;
+            sum.missed += of_program.missed;
         }
         Ok(sum)
     }

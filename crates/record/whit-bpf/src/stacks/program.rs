@@ -282,29 +282,25 @@ impl Program {
 
     pub(super) fn detach(&mut self) {
         let _in_force = privilege::raise(&NEEDED);
+        self.sockets.clear();
         self.switches = None;
         self.interrupts.clear();
         self.wakes = None;
         self.off_cpu.clear();
-        self.sockets.clear();
         self.traces.clear();
         self.followers.clear();
     }
 
+    /// The first program of a kind.
     pub(super) fn part(&self, part: ProgramKind) -> Result<ProgramMut<'_>, BpfError> {
-        self.program(match part {
-            ProgramKind::Samples => "sampled",
-            ProgramKind::Switches => "switched",
-            ProgramKind::Traces => "traced",
-            ProgramKind::Wakes => "woken",
-            ProgramKind::Probes => "probed",
-            ProgramKind::Waits => OFF_CPU_ENDED,
-        })
+        self.program(names(part)[0])
     }
 
-    /// The program that notes where waits begin.
-    pub(super) fn off_cpu_began(&self) -> Result<ProgramMut<'_>, BpfError> {
-        self.program(OFF_CPU_BEGAN)
+    /// The programs of a kind that were not left out.
+    pub(super) fn parts(&self, part: ProgramKind) -> impl Iterator<Item = ProgramMut<'_>> {
+        self.loaded().filter(move |program| {
+            program.name().to_str().is_some_and(|name| names(part).contains(&name))
+        })
     }
 
     /// The program that records threads that come after hidden ones.
@@ -568,6 +564,19 @@ impl Program {
     fn program(&self, name: &'static str) -> Result<ProgramMut<'_>, BpfError> {
         let found = self.object.progs_mut().find(|program| program.name() == name);
         found.ok_or(BpfError::Object { part: name })
+    }
+}
+
+/// The programs of a kind.
+fn names(part: ProgramKind) -> &'static [&'static str] {
+    match part {
+        ProgramKind::Samples => &["sampled"],
+        ProgramKind::Switches => &["switched"],
+        ProgramKind::Traces => &["traced"],
+        ProgramKind::Wakes => &["woken"],
+        ProgramKind::Probes => &["probed"],
+        ProgramKind::Waits => &[OFF_CPU_ENDED, OFF_CPU_BEGAN],
+        ProgramKind::Sockets => &[SOCKETS[0], SOCKETS[1], SENDING],
     }
 }
 

@@ -14,8 +14,12 @@ use whit_testing::wait::{Load, is_within, signal, wait_for_command};
 
 /// Recorders wait ten seconds in vain at most, and these programs are built without optimization.
 const DEADLINE: Duration = Duration::from_secs(40);
-/// How long is recorded.
+/// How long is recorded before and behind the silence, at least.
 const RECORDED: Duration = Duration::from_millis(700);
+/// The program's CPU time that is recorded, in ticks of 10 ms: 200 samples. A busy machine takes a while for that. Where the
+/// program hangs, it is given up.
+const BURNT_TICKS: u64 = 40;
+const BURNT_WITHIN: Duration = Duration::from_secs(8);
 /// Fewer samples of a busy program are none.
 const LEAST_SAMPLES: usize = 50;
 /// The program's functions.
@@ -112,6 +116,18 @@ fn run(command: &mut Command, meanwhile: impl FnOnce(&Child)) -> Output {
 }
 
 /// Records the whole machine until SIGINT.
+/// CPU time of the program, in ticks.
+fn burnt() -> u64 {
+    let processes = std::fs::read_dir("/proc").expect("list processes").flatten();
+    let of_program = |stat: String| {
+        let (_, fields) = stat.split_once("(burn) ")?;
+        let mut times = fields.split(' ').skip(11).map(|field| field.parse::<u64>().ok());
+        Some(times.next()?? + times.next()??)
+    };
+    let stats = processes.filter_map(|it| std::fs::read_to_string(it.path().join("stat")).ok());
+    stats.filter_map(of_program).sum()
+}
+
 fn record(options: &[&str], out: &Path, meanwhile: impl FnOnce()) -> Result<String, Skip> {
     let mut recorder = whit();
     recorder
@@ -124,9 +140,11 @@ fn record(options: &[&str], out: &Path, meanwhile: impl FnOnce()) -> Result<Stri
     let recorded = run(&mut recorder, |recorder| {
         // It begins: only then does it start the command.
         wait_for_command(recorder, "sleep");
+        let before = burnt();
         std::thread::sleep(RECORDED);
         meanwhile();
         std::thread::sleep(RECORDED);
+        is_within(BURNT_WITHIN, || burnt() >= before + BURNT_TICKS);
         signal(recorder, "-INT");
     });
     let said = stderr(&recorded);

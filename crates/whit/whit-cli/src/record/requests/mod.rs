@@ -60,6 +60,11 @@ impl FromStr for RequestSpec {
             Some(("tcp" | "unix", _)) => {
                 Source::Socket(rest.parse().map_err(|error| format!("{error}"))?)
             }
+            Some((_, port)) if port.parse::<u16>().is_ok() => {
+                return Err(format!(
+                    "{port} is no function; the requests of a server by its port are NAME=tcp:PORT: {name}=tcp:{port}"
+                ));
+            }
             _ => Source::Probed(rest.parse()?),
         };
         Ok(RequestSpec { name: name.to_owned(), source })
@@ -130,6 +135,8 @@ mod tests {
         assert_eq!(spec.source, Source::Socket(ServerSocket::Unix(b"/run/s:1,a=b".to_vec())));
         // A file of this name has a '/' in its path.
         assert!(matches!("a=./tcp:main".parse::<RequestSpec>().unwrap().source, Source::Probed(_)));
+        let error = "web=localhost:8080".parse::<RequestSpec>().unwrap_err();
+        assert!(error.ends_with(": web=tcp:8080"), "{error}");
         for wrong in ["a", "a=b", "=b:c", "a b=c:d", "a=tcp:http", "a=tcp:80,key=%di", "a=unix:s"] {
             assert!(wrong.parse::<RequestSpec>().is_err(), "{wrong}");
         }
