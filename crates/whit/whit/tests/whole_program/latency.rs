@@ -92,8 +92,8 @@ fn bias(engine: &str) -> Result<f64, Skip> {
         "--switch-events",
     ]);
     recorder.arg(format!("--engine={engine}")).arg("-o").arg(&path);
-    // Each iteration has a sample more or less at its ends: half a percent of 400 iterations, a quarter of 1,600.
-    let output = record(recorder.arg("--").arg(&alone).args(["--iterations", "1600"]))?;
+    // Each iteration has a sample more or less at its ends: half a percent of 400 iterations, a third of 1,000.
+    let output = record(recorder.arg("--").arg(&alone).args(["--iterations", "1000"]))?;
     let printed = String::from_utf8_lossy(&output).into_owned();
     let known = |name: &str| {
         let mut words = printed.split_whitespace();
