@@ -40,6 +40,11 @@ impl Request {
         }
     }
 
+    /// Whether it has an answer, and no call sends more of it.
+    fn is_complete(&self) -> bool {
+        self.answered.is_some() && self.senders.is_empty()
+    }
+
     fn has_answer(&self) -> bool {
         self.answered.is_some() || !self.senders.is_empty()
     }
@@ -112,8 +117,7 @@ impl Connection {
 
     /// Whether the server owes no answer.
     fn is_idle(&self) -> bool {
-        let is_complete = |it: &Request| it.answered.is_some() && it.senders.is_empty();
-        self.earlier.is_empty() && self.current.as_ref().is_none_or(is_complete)
+        self.earlier.is_empty() && self.current.as_ref().is_none_or(Request::is_complete)
     }
 }
 
@@ -171,9 +175,7 @@ impl Connections {
                 found.add(connection.end_call(thread, Some(time)));
                 let is_long = |request: &mut Request| {
                     let took_ns = time.since(request.from);
-                    self.live.is_some_and(|live| took_ns > live.longest_ns)
-                        && request.answered.is_some()
-                        && request.senders.is_empty()
+                    self.live.is_some_and(|live| took_ns > live.longest_ns) && request.is_complete()
                 };
                 found.add(connection.current.take_if(is_long));
             }
@@ -201,9 +203,8 @@ impl Connections {
     pub(super) fn finish(self, found: &mut Found<'_>) {
         for connection in self.known.into_values() {
             for request in connection.earlier.into_iter().chain(connection.current) {
-                let is_complete = request.answered.is_some() && request.senders.is_empty();
-                found.counts.open += u64::from(!is_complete);
-                found.add(is_complete.then_some(request));
+                found.counts.open += u64::from(!request.is_complete());
+                found.add(request.is_complete().then_some(request));
             }
         }
         found.calls.sort_by_key(|call| call.to);
