@@ -218,6 +218,8 @@ static void wait_children(void) {
     for (uint64_t i = 0; i < steps / 10 + 1; i++) {
         const pid_t child = fork();
         if (child == 0) {
+            // It sleeps: the class in the name of its parent is not its own.
+            prctl(PR_SET_NAME, "waited_for");
             pause_for(10 * STEP_MS * 1000000l);
             _exit(0);
         }
