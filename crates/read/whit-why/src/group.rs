@@ -1,6 +1,6 @@
 //! Paths added up: pieces of one kind, place and thread name.
 
-use crate::history::ThreadHistory;
+use crate::history::{ThreadHistory, WaitSite};
 use crate::path::{Activity, HandOver, Path, Piece};
 use crate::place::{Place, Places, ThreadName};
 use crate::requests::CallsOfThreads;
@@ -69,6 +69,24 @@ pub struct Group {
     pub sampled: u64,
 }
 
+impl Group {
+    fn of(key: GroupKey) -> Group {
+        Group {
+            key,
+            threads: BTreeSet::new(),
+            explained: BTreeSet::new(),
+            wakers: BTreeSet::new(),
+            duration_ns: 0,
+            pieces: 0,
+            longest_ns: 0,
+            behind: Vec::new(),
+            requests: Vec::new(),
+            functions: Vec::new(),
+            sampled: 0,
+        }
+    }
+}
+
 /// The names by which pieces are added up. Those of several intervals are less exact: threads of any process, and
 /// connections with any port of a client.
 struct Names<'a> {
@@ -107,6 +125,9 @@ impl<'a> Names<'a> {
     }
 }
 
+/// Common properties of pieces, and of the waits that they explain, by numbers.
+type Numbers = (u32, Activity, WaitSite, Option<(u32, WaitClass, WaitSite)>);
+
 /// Which pieces are added up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Sums {
@@ -128,6 +149,8 @@ pub(crate) fn groups(
     // The list that each group is in.
     let mut lists: Vec<usize> = Vec::new();
     let mut by_key: FxHashMap<(usize, GroupKey), usize> = FxHashMap::default();
+    // Names take time, and most pieces have those of others.
+    let mut by_numbers: FxHashMap<(usize, Numbers), usize> = FxHashMap::default();
     let calls = CallsOfThreads::of(source)?;
     let calls = if names.are_several { calls.without_numbers() } else { calls };
     let mut requests: Vec<BTreeMap<_, u64>> = Vec::new();
@@ -138,25 +161,17 @@ pub(crate) fn groups(
         path.pieces.iter().map(move |piece| (list_of(number), *path, piece))
     });
     for (list, path, piece) in pieces {
-        let key = names.key(path, piece);
         let explains = path.hand_over_of(piece);
-        let number = *by_key.entry((list, key.clone())).or_insert_with(|| {
-            lists.push(list);
-            groups.push(Group {
-                key,
-                threads: BTreeSet::new(),
-                explained: BTreeSet::new(),
-                wakers: BTreeSet::new(),
-                duration_ns: 0,
-                pieces: 0,
-                longest_ns: 0,
-                behind: Vec::new(),
-                requests: Vec::new(),
-                functions: Vec::new(),
-                sampled: 0,
-            });
-            requests.push(BTreeMap::new());
-            groups.len() - 1
+        let wait = explains.map(|wait| (wait.thread, wait.class, wait.site));
+        let numbers = (list, (piece.thread, piece.activity, piece.site, wait));
+        let number = *by_numbers.entry(numbers).or_insert_with(|| {
+            let key = names.key(path, piece);
+            *by_key.entry((list, key.clone())).or_insert_with(|| {
+                lists.push(list);
+                groups.push(Group::of(key));
+                requests.push(BTreeMap::new());
+                groups.len() - 1
+            })
         });
         calls.add(&mut requests[number], piece.thread, (piece.from, piece.to));
         let group = &mut groups[number];

@@ -102,14 +102,39 @@ pub(crate) enum Before<'a> {
     Gap(TimestampNs),
 }
 
-/// The newest interval that begins before a moment.
-fn last_before<T>(
+/// How many runs and waits of a thread begin before a moment. It makes the search for an earlier moment short.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Begun {
+    runs: usize,
+    waits: usize,
+}
+
+/// A moment of a thread.
+#[derive(Clone, Copy)]
+pub(crate) struct Moment<'a> {
+    history: &'a ThreadHistory,
+    time: TimestampNs,
+    pub(crate) begun: Begun,
+}
+
+/// How many intervals begin before a moment. The search begins at `near`, and is short where that is close.
+fn begun_before<T>(
     intervals: &[T],
     time: TimestampNs,
+    near: usize,
     from: impl Fn(&T) -> TimestampNs,
-) -> Option<&T> {
-    let count = intervals.partition_point(|interval| from(interval) < time);
-    intervals[..count].last()
+) -> usize {
+    let is_before = |interval: &T| from(interval) < time;
+    if intervals.get(near).is_none_or(is_before) {
+        return intervals.partition_point(is_before);
+    }
+    let (mut low, mut high, mut step) = (near, near, 1);
+    while low > 0 && !is_before(&intervals[low - 1]) {
+        high = low - 1;
+        low = high.saturating_sub(step);
+        step *= 2;
+    }
+    low + intervals[low..high].partition_point(is_before)
 }
 
 impl ThreadHistory {
@@ -176,20 +201,36 @@ impl ThreadHistory {
         self.waits.first().is_some_and(|wait| wait.kind == WaitKind::New && begins(wait))
     }
 
-    /// The creation of the thread, where it was not there just before `time`.
-    pub(crate) fn created_since(&self, time: TimestampNs) -> Option<WakeUp> {
-        let next = self.waits.partition_point(|wait| wait.from < time);
-        let wait = self.waits.get(next)?;
-        let is_absent = || matches!(self.before(time), Before::Gap(_));
-        (wait.kind == WaitKind::New && (wait.from == time || is_absent()))
+    /// A moment of the thread. `near` is that of a moment close to it, if one is known.
+    pub(crate) fn at(&self, time: TimestampNs, near: Option<Begun>) -> Moment<'_> {
+        let near = near.unwrap_or(Begun { runs: usize::MAX, waits: usize::MAX });
+        let begun = Begun {
+            runs: begun_before(&self.runs, time, near.runs, |run| run.from),
+            waits: begun_before(&self.waits, time, near.waits, |wait| wait.from),
+        };
+        Moment { history: self, time, begun }
+    }
+
+    /// Whether nothing is recorded of the thread.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.span.is_none()
+    }
+}
+
+impl<'a> Moment<'a> {
+    /// The creation of the thread, where it was not there just before.
+    pub(crate) fn created_since(self) -> Option<WakeUp> {
+        let wait = self.history.waits.get(self.begun.waits)?;
+        let is_absent = || matches!(self.before(), Before::Gap(_));
+        (wait.kind == WaitKind::New && (wait.from == self.time || is_absent()))
             .then_some(wait.wake_up)?
     }
 
-    /// The run or wait just before `time`. A corrupt recording may have intervals that overlap: the one that began
-    /// last counts.
-    pub(crate) fn before(&self, time: TimestampNs) -> Before<'_> {
-        let run = last_before(&self.runs, time, |run| run.from);
-        let wait = last_before(&self.waits, time, |wait| wait.from);
+    /// The run or wait just before. A corrupt recording may have intervals that overlap: the one that began last counts.
+    pub(crate) fn before(self) -> Before<'a> {
+        let Moment { history, time, begun } = self;
+        let run = history.runs[..begun.runs].last();
+        let wait = history.waits[..begun.waits].last();
         let ended = run.map(|run| run.to).max(wait.map(|wait| wait.to));
         let run = run.filter(|run| time <= run.to);
         let wait = wait.filter(|wait| time <= wait.to);
@@ -201,19 +242,35 @@ impl ThreadHistory {
         }
     }
 
-    /// The CPU on which the thread runs from `time` on.
-    pub(crate) fn cpu_from(&self, time: TimestampNs) -> Option<CpuId> {
-        let next = self.runs.partition_point(|run| run.from < time);
-        self.runs.get(next).filter(|run| run.from == time)?.cpu
+    /// The CPU on which the thread runs from then on.
+    pub(crate) fn cpu(self) -> Option<CpuId> {
+        let next = self.history.runs.get(self.begun.runs);
+        next.filter(|run| run.from == self.time)?.cpu
     }
 
-    /// Whether nothing is recorded of the thread.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.span.is_none()
+    /// Whether the thread is on a CPU just before.
+    pub(crate) fn is_on_cpu(self) -> bool {
+        matches!(self.before(), Before::Run(_))
     }
+}
 
-    /// Whether the thread is on a CPU just before `time`.
-    pub(crate) fn runs_before(&self, time: TimestampNs) -> bool {
-        matches!(self.before(time), Before::Run(_))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_search_near_any_place_finds_what_a_search_of_all_finds() {
+        let times = [1, 4, 4, 4, 7, 9, 12, 12, 30, 31];
+        let intervals: Vec<_> = times.map(TimestampNs).into();
+        for count in 0..=intervals.len() {
+            let intervals = &intervals[..count];
+            for time in (0..=33).map(TimestampNs) {
+                let all = intervals.partition_point(|from| *from < time);
+                for near in (0..=count + 1).chain([usize::MAX]) {
+                    let found = begun_before(intervals, time, near, |from| *from);
+                    assert_eq!(found, all, "{count} {time:?} {near}");
+                }
+            }
+        }
     }
 }

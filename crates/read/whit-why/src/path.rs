@@ -1,6 +1,7 @@
 //! The walk: from the end of an interval back to its beginning.
 
-use crate::history::{Before, ThreadHistory, Wait, WaitSite, WakeUp, Waker};
+use crate::history::{Before, Begun, Moment, ThreadHistory, Wait, WaitSite, WakeUp, Waker};
+use rustc_hash::FxHashMap;
 use whit_profile::switches::WaitClass;
 use whit_profile::tables::WaitKind;
 use whit_types::{CpuId, TimestampNs};
@@ -131,6 +132,8 @@ struct Walk<'a> {
     from: TimestampNs,
     time: TimestampNs,
     explains: Option<HandOverId>,
+    /// By thread, of the last moment that was looked up.
+    begun: FxHashMap<u32, Begun>,
 }
 
 /// The critical path of a thread between two moments. The lengths of its pieces add up to the interval.
@@ -172,6 +175,7 @@ impl<'a> Walk<'a> {
             from,
             time: to,
             explains: None,
+            begun: FxHashMap::default(),
         }
     }
 
@@ -190,19 +194,26 @@ impl<'a> Walk<'a> {
     }
 }
 
-impl Walk<'_> {
-    fn history(&self, thread: u32) -> Option<&ThreadHistory> {
+impl<'a> Walk<'a> {
+    fn history(&self, thread: u32) -> Option<&'a ThreadHistory> {
         self.threads.get(thread as usize).filter(|history| !history.is_empty())
     }
 
+    /// The moment to which the walk has come, in a thread.
+    fn now(&mut self, thread: u32) -> Option<Moment<'a>> {
+        let history = self.history(thread)?;
+        let moment = history.at(self.time, self.begun.get(&thread).copied());
+        self.begun.insert(thread, moment.begun);
+        Some(moment)
+    }
+
     fn step(&mut self) {
-        let created = self.history(self.thread).filter(|_| self.follows_wakers);
-        let created = created.and_then(|it| it.created_since(self.time));
+        let now = self.now(self.thread);
+        let created = now.filter(|_| self.follows_wakers).and_then(Moment::created_since);
         if let Some(creation) = created {
             return self.creation(creation);
         }
-        let not_recorded = Before::Gap(TimestampNs(0));
-        match self.history(self.thread).map_or(not_recorded, |it| it.before(self.time)) {
+        match now.map_or(Before::Gap(TimestampNs(0)), Moment::before) {
             Before::Gap(from) => {
                 self.unknown(from, Unknown::NotRecorded, WaitSite::default(), None)
             }
@@ -225,12 +236,12 @@ impl Walk<'_> {
     fn piece(&mut self, from: TimestampNs, activity: Activity, site: WaitSite, waker: Option<u32>) {
         let (from, to) = (from.max(self.from).min(self.time), self.time);
         let Walk { thread, explains, .. } = *self;
-        self.time = from;
-        self.at_this_time.clear();
         let cpu = match activity {
-            Activity::RunQueue(_) => self.history(thread).and_then(|it| it.cpu_from(to)),
+            Activity::RunQueue(_) => self.now(thread).and_then(Moment::cpu),
             _ => None,
         };
+        self.time = from;
+        self.at_this_time.clear();
         let piece = Piece { from, to, thread, activity, site, waker, cpu, explains };
         let pieces = &mut self.path.pieces;
         match pieces.last_mut() {
@@ -264,11 +275,10 @@ impl Walk<'_> {
 
     /// Whether the path may come to the thread that made a wake-up: it runs then. Where the path comes to it before the
     /// wake-up, it need not run yet.
-    fn leads_to(&self, waker: u32, wake_up: TimestampNs) -> bool {
-        let may_run =
-            |history: &ThreadHistory| wake_up > self.time || history.runs_before(self.time);
+    fn leads_to(&mut self, waker: u32, wake_up: TimestampNs) -> bool {
         let is_new = waker != self.thread && !self.at_this_time.contains(&waker);
-        is_new && self.history(waker).is_some_and(may_run)
+        let is_earlier = wake_up > self.time;
+        is_new && self.now(waker).is_some_and(|now| is_earlier || now.is_on_cpu())
     }
 
     fn wait(&mut self, wait: Wait) {

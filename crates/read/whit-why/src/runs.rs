@@ -4,6 +4,7 @@ use crate::path::Piece;
 use rustc_hash::FxHashMap;
 use whit_profile::LoadError;
 use whit_profile::tables::{SampleWanted, StreamEnd, TableSource, WantedFacts};
+use whit_profile::time_filter::TimeRange;
 use whit_types::TimestampNs;
 
 /// Spans of one thread or CPU, in order. Those of one path do not overlap, those of several may.
@@ -61,6 +62,14 @@ impl Runs {
         self.0.entry(piece.thread).or_default().push(span);
     }
 
+    /// From the beginning of the first run to the end of the last one; after [`Spans::sort`].
+    fn time(&self) -> Option<TimeRange> {
+        let ends =
+            self.0.values().filter_map(|of| Some((of.spans.first()?.from, *of.ends.last()?)));
+        ends.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)))
+            .map(|(from, to)| TimeRange { from, to })
+    }
+
     /// Hands the samples in these runs that distribute CPU time to `take`: number of the sum, weight and innermost call
     /// site.
     pub(crate) fn samples(
@@ -70,7 +79,10 @@ impl Runs {
     ) -> Result<(), LoadError> {
         let Some(event) = source.cpu_time_event() else { return Ok(()) };
         self.0.values_mut().for_each(Spans::sort);
+        let Some(time) = self.time() else { return Ok(()) };
         let wanted = SampleWanted {
+            time: Some(time),
+            event: source.recording().events.get(event as usize).map(|event| event.name.clone()),
             stacks: true,
             facts: WantedFacts { thread: true, ..WantedFacts::default() },
             ..SampleWanted::default()
