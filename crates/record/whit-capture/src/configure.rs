@@ -150,7 +150,7 @@ impl Context<'_> {
             PreciseIp::Max => MAX_PRECISION,
         });
         self.set_modes(&mut attr, spec);
-        self.set_start(&mut attr, spec.is_member(index), is_side_band);
+        self.set_start(&mut attr, spec, spec.is_member(index), is_side_band);
         self.set_rate(&mut attr, spec);
         self.set_group(&mut attr, specs, index);
         if index == self.side_band.unwrap_or(0) {
@@ -193,10 +193,11 @@ impl Context<'_> {
     }
 
     /// Leaders start switched off: a command's exec switches them on, or we do. Members follow
-    /// their leader. The sideband event waits for nothing but the exec.
-    fn set_start(&self, attr: &mut Attr, is_member: bool, is_side_band: bool) {
+    /// their leader. The sideband event waits for nothing but the exec. Events of sockets are always on: programs write
+    /// their samples, and begin on all CPUs at once.
+    fn set_start(&self, attr: &mut Attr, spec: &EventSpec, is_member: bool, is_side_band: bool) {
         let is_command = self.plan.target == Target::Command;
-        if is_member || (is_side_band && !is_command) {
+        if is_member || spec.socket.is_some() || (is_side_band && !is_command) {
             return;
         }
         attr.flags |= AttrFlags::DISABLED;

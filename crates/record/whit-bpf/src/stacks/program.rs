@@ -208,15 +208,18 @@ impl Program {
         self.set_event("socket_events", place, event)
     }
 
+    /// Each program takes a while to attach, and to detach in the same order. Received data comes last: a request whose
+    /// answer was not seen would go on up to the next answer.
     pub(super) fn attach_sockets(&mut self) -> Result<(), BpfError> {
-        for name in SOCKETS {
-            let link = self.attach(name)?;
-            self.sockets.push(link);
-        }
+        let [received, sent] = SOCKETS;
+        let link = self.attach(sent)?;
+        self.sockets.push(link);
         if self.program(SENDING)?.autoload() {
             // A kernel may have the function, and call no program there: the times of calls are not known then.
             self.sockets.extend(self.attach(SENDING).ok());
         }
+        let link = self.attach(received)?;
+        self.sockets.push(link);
         Ok(())
     }
 
@@ -282,6 +285,7 @@ impl Program {
 
     pub(super) fn detach(&mut self) {
         let _in_force = privilege::raise(&NEEDED);
+        // In order.
         self.sockets.clear();
         self.switches = None;
         self.interrupts.clear();

@@ -188,7 +188,7 @@ impl EventControl {
         self.enabled.stop(now);
     }
 
-    /// Switches events on or off: those of this name, or all of them but the sideband. Says whether
+    /// Switches events on or off: those of this name, or all of them but the sideband and those of sockets. Says whether
     /// there were any. Members of groups follow their leader.
     pub(super) fn set_enabled(&self, on: bool, name: Option<&str>) -> bool {
         let mut found = false;
@@ -196,7 +196,9 @@ impl EventControl {
             let spec = &event.event.spec;
             let is_meant = match name {
                 Some(name) => spec.name() == name,
-                None => !event.event.is_side_band && !spec.is_member(index),
+                None => {
+                    !event.event.is_side_band && spec.socket.is_none() && !spec.is_member(index)
+                }
             };
             found |= is_meant;
             for instance in event.instances.iter().filter(|_| is_meant) {
