@@ -42,7 +42,10 @@ pub fn collect(tracefs: &Path, tracepoints: &[String]) -> Result<Vec<u8>, Captur
 /// The mount of tracefs; errors name `tracepoint`.
 pub(crate) fn mounted(roots: &Roots, tracepoint: &str) -> Result<PathBuf, CaptureError> {
     let absent = || io::Error::new(io::ErrorKind::NotFound, "tracefs is not mounted");
-    roots.tracefs().ok_or_else(|| error(tracepoint, absent()))
+    let tracefs = roots.tracefs().ok_or_else(|| error(tracepoint, absent()))?;
+    // Without the right to read it, no tracepoint would be found.
+    tracefs.join("events").read_dir().map_err(|source| error(tracepoint, source))?;
+    Ok(tracefs)
 }
 
 /// The tracepoint of an event, as `system:event`.

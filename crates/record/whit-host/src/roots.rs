@@ -1,5 +1,6 @@
 //! Where the kernel's file systems are, as a value.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use whit_sys::process_files;
@@ -48,12 +49,14 @@ impl Roots {
         self.kernel_setting("bpf_stats_enabled") == Some(1)
     }
 
-    /// The tracing file system, where it is mounted.
+    /// The tracing file system, where it is mounted. This user need not have the right to read it.
     pub fn tracefs(&self) -> Option<PathBuf> {
-        ["kernel/tracing", "kernel/debug/tracing"]
-            .iter()
-            .map(|path| self.sys.join(path))
-            .find(|path| path.join("events").is_dir())
+        let is_there = |path: &PathBuf| match path.join("events").metadata() {
+            Ok(events) => events.is_dir(),
+            Err(error) => error.kind() == ErrorKind::PermissionDenied,
+        };
+        let places = ["kernel/tracing", "kernel/debug/tracing"].iter();
+        places.map(|path| self.sys.join(path)).find(is_there)
     }
 }
 

@@ -27,11 +27,11 @@ impl Probes {
             Some(made) => made,
             None => {
                 let tracefs = roots.tracefs().with_context(|| {
-                format!(
-                    "{option}: the probes of the kernel are in tracefs, which is not mounted or not readable: as root, \
-                     mount -t tracefs nodev /sys/kernel/tracing, and record"
-                )
-            })?;
+                    format!(
+                        "{option}: the probes of the kernel are in tracefs, which is not mounted: \
+                         mount -t tracefs nodev /sys/kernel/tracing"
+                    )
+                })?;
                 UserProbes::new(tracefs)
             }
         };

@@ -125,3 +125,19 @@ fn the_doctor_lists_a_members_capabilities() {
         Ok(())
     });
 }
+
+#[test]
+fn a_request_without_the_right_is_refused_for_the_right() {
+    check("a_request_without_the_right_is_refused_for_the_right", || {
+        let events = whit_testing::probe::tracefs()?;
+        let fixture = Fixture::new()?;
+        let others = fs::metadata(events.parent().expect("tracefs")).unwrap().mode() & 0o5;
+        let output = fixture.record(&["--request", "web=tcp:8080", "-o", "refused"], "exit 0");
+        let text = stderr(&output);
+        assert!(!output.status.success(), "{text}");
+        // Where an administrator lets others read it, the BPF programs are refused.
+        assert!(others != 0 || text.contains("Permission denied"), "{text}");
+        assert!(!text.contains("not mounted"), "{text}");
+        Ok(())
+    });
+}
