@@ -58,20 +58,20 @@ fn main() -> Result<(), Error> {
 fn machine(
     kvm: &Kvm,
     vpmu: &Vpmu<HostPerf, Line>,
-) -> Result<(VmFd, VcpuFd, GuestMemoryMmap), Error> {
-    let vm = kvm.create_vm()?;
-    forward_msrs(&vm, vpmu.model())?;
+) -> Result<(GuestMemoryMmap, VmFd, VcpuFd), Error> {
     let memory = GuestMemoryMmap::<()>::from_ranges(&[(GuestAddress(0), MEMORY_BYTES)])?;
     memory.write_slice(&program(), GuestAddress(CODE))?;
     memory.write_slice(&handler(), GuestAddress(NMI_HANDLER))?;
     // Real mode: entry 2 of the interrupt table is the NMI's.
     memory.write_slice(&(NMI_HANDLER as u32).to_le_bytes(), GuestAddress(2 * 4))?;
+    let vm = kvm.create_vm()?;
+    forward_msrs(&vm, vpmu.model())?;
     let region = kvm_userspace_memory_region {
         memory_size: MEMORY_BYTES as u64,
         userspace_addr: memory.get_host_address(GuestAddress(0))? as u64,
         ..Default::default()
     };
-    // SAFETY: `memory` is mapped for as long as the VM lives: the caller drops it last.
+    // SAFETY: `memory` is mapped for as long as the VM lives: here and in the caller, it is made first and dropped last.
     unsafe { vm.set_user_memory_region(region)? };
     let vcpu = vm.create_vcpu(0)?;
     let mut cpuid = kvm.get_supported_cpuid(KVM_MAX_CPUID_ENTRIES)?;
@@ -83,7 +83,7 @@ fn machine(
     let mut registers = vcpu.get_regs()?;
     (registers.rip, registers.rsp, registers.rflags) = (CODE, 0x8000, 2);
     vcpu.set_regs(&registers)?;
-    Ok((vm, vcpu, memory))
+    Ok((memory, vm, vcpu))
 }
 
 /// The loop.
@@ -99,7 +99,7 @@ pub fn with_kvm(kvm: &Kvm) -> Result<Outcome, Error> {
     let host = HostPerf::for_this_thread(events, options)?;
     let config = VpmuConfig::new(PmuModel::intel(IntelPmu::default())?);
     let vpmu = Vpmu::new(config, host, Line::default());
-    let (_vm, mut vcpu, _memory) = machine(kvm, &vpmu)?;
+    let (_memory, _vm, mut vcpu) = machine(kvm, &vpmu)?;
     let mut pmu = KvmVpmu::new(vpmu, false);
     interrupt_on_overflow(&vcpu, &signal)?;
     let start = Instant::now();
