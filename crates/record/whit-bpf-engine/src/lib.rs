@@ -307,12 +307,7 @@ impl BpfEngine {
         if self.wakes && !self.switches {
             stacks.attach_wakes().map_err(EngineError::own)?;
         }
-        self.change_waits(&mut stacks, (false, false), self.programs_of(self.waits()))?;
-        // Behind those of switches, which a request is taken apart by.
-        if self.sockets {
-            stacks.attach_sockets().map_err(EngineError::own)?;
-        }
-        Ok(())
+        self.change_waits(&mut stacks, (false, false), self.programs_of(self.waits()))
     }
 
     /// Whether programs of switches run, and those of samples of waits.
@@ -571,6 +566,10 @@ impl Engine for BpfEngine {
         match adjustment {
             Adjustment::On => self.switch_on()?,
             Adjustment::Off => self.switch_off(),
+            Adjustment::Requests(true) if self.sockets => {
+                self.lock().attach_sockets().map_err(EngineError::own)?;
+            }
+            Adjustment::Requests(_) => self.lock().detach_sockets(),
             Adjustment::Waits(mode) => self.set_waits(mode)?,
             Adjustment::StackDivisor(divisor) => {
                 self.lock().set_stack_divisor(divisor).map_err(EngineError::own)?;

@@ -143,6 +143,8 @@ pub enum Adjustment {
     On,
     /// It records nothing. This is never refused.
     Off,
+    /// It records requests by sockets or not, while it is on. The latter is never refused.
+    Requests(bool),
     /// It records waits in one of the ways that it can, while it is on.
     Waits(WaitMode),
     /// Stacks have one part in so many of their depth.

@@ -455,6 +455,11 @@ impl Stacks {
         self.program.attach_sockets()
     }
 
+    /// Ends that. [`Stacks::detach`] does, too.
+    pub fn detach_sockets(&mut self) {
+        self.program.detach_sockets();
+    }
+
     /// Samples waits from here on ([`StackOptions::off_cpu_period_ns`]).
     ///
     /// # Errors

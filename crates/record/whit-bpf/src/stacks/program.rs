@@ -211,6 +211,9 @@ impl Program {
     /// Each program takes a while to attach, and to detach in the same order. Received data comes last: a request whose
     /// answer was not seen would go on up to the next answer.
     pub(super) fn attach_sockets(&mut self) -> Result<(), BpfError> {
+        if !self.sockets.is_empty() {
+            return Ok(());
+        }
         let [received, sent] = SOCKETS;
         let link = self.attach(sent)?;
         self.sockets.push(link);
@@ -283,10 +286,15 @@ impl Program {
         self.off_cpu.clear();
     }
 
-    pub(super) fn detach(&mut self) {
+    pub(super) fn detach_sockets(&mut self) {
         let _in_force = privilege::raise(&NEEDED);
         // In order.
         self.sockets.clear();
+    }
+
+    pub(super) fn detach(&mut self) {
+        self.detach_sockets();
+        let _in_force = privilege::raise(&NEEDED);
         self.switches = None;
         self.interrupts.clear();
         self.wakes = None;

@@ -167,7 +167,8 @@ impl EventControl {
             }
         }
         self.start_span();
-        Ok(())
+        // Last: a request is taken apart by all that was switched on before.
+        Ok(self.engine.adjust(Adjustment::Requests(true))?)
     }
 
     /// Switches everything on because another program asks for it. Says whether there was any event.
@@ -176,14 +177,16 @@ impl EventControl {
         self.engine.adjust(Adjustment::On)?;
         let found = self.set_enabled(true, None);
         self.start_span();
+        self.engine.adjust(Adjustment::Requests(true))?;
         Ok(found)
     }
 
     /// Switches everything off but the sideband.
     pub(super) fn switch_off(&mut self, now: Instant) {
+        // Never refused.
+        let _ = self.engine.adjust(Adjustment::Requests(false));
         self.recorded.stop();
         self.set_enabled(false, None);
-        // Never refused.
         let _ = self.engine.adjust(Adjustment::Off);
         self.enabled.stop(now);
     }
