@@ -128,11 +128,18 @@ pub enum CaptureError {
     #[error("refusing to write a recording to a terminal: redirect it, or name a file with -o")]
     OutputIsTerminal,
     /// A tracepoint's format cannot be read.
-    #[error(
-        "cannot read the format of tracepoint '{tracepoint}' (mount tracefs: mount -t tracefs \
-         tracefs /sys/kernel/tracing; let this user read it: chmod -R a+rX /sys/kernel/tracing)"
-    )]
+    #[error("cannot read the format of tracepoint '{tracepoint}'{}", tracefs_advice(source))]
     Tracepoint { tracepoint: String, source: io::Error },
+}
+
+fn tracefs_advice(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::NotFound => " (mount tracefs: mount -t tracefs tracefs /sys/kernel/tracing)",
+        io::ErrorKind::PermissionDenied => {
+            " (let this user read it: chmod -R a+rX /sys/kernel/tracing)"
+        }
+        _ => "",
+    }
 }
 
 /// Advice for a file that cannot be created at its path.
