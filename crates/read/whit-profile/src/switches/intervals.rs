@@ -155,6 +155,7 @@ impl<'l> Intervals<'l> {
                 self.step(tid, timed_event, was_unseen, sink);
             } else if let (SwitchEvent::Account(account), Some(cpu)) =
                 (timed_event.event, timed_event.cpu)
+                && !self.has_thread(cpu)
             {
                 sink.idle(cpu, &CpuParts::of(&account));
             }
@@ -220,6 +221,13 @@ impl<'l> Intervals<'l> {
             Step { losses: self.losses, inconsistencies, thread, sink }.miss_out(id);
         }
         before == Occupant::Unseen
+    }
+
+    /// A thread is on the CPU as far as is known. Where switches were lost, the idle thread may have been there as well:
+    /// that time is in the thread's lossy run.
+    fn has_thread(&self, cpu: CpuId) -> bool {
+        let occupant = self.cpus.get(&cpu).map(|cpu| cpu.occupant);
+        matches!(occupant, Some(Occupant::Thread(tid)) if tid.0 > 0)
     }
 
     /// An event on a CPU that is not recorded is no run of a thread; but a thread that ends there never

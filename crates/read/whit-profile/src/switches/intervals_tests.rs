@@ -965,6 +965,25 @@ fn accounts_belong_to_the_run_that_they_end() {
     assert_eq!(runs, [(7, 10, 100), (8, 150, 190), (9, 200, 230)]);
 }
 
+/// The switches from thread 7 to the idle thread and back are lost: the time between is in the lossy run.
+#[test]
+fn accounts_of_the_idle_thread_within_a_lossy_run_count_once() {
+    let window = LossWindow { from: TimestampNs(20), to: TimestampNs(30) };
+    let losses = [RingLoss { cpu: Some(CpuId(1)), thread: None, window, records: 2 }];
+    let events = [
+        said(10, 1, 7, SwitchEvent::In { source: RECORD }),
+        said(25, 1, 0, account(1, 2, 3)),
+        said(40, 1, 7, out(RECORD, WaitKind::Sync)),
+        said(60, 1, 0, account(4, 5, 0)),
+        said(60, 1, 8, SwitchEvent::In { source: RECORD }),
+        said(70, 1, 8, out(RECORD, WaitKind::Sync)),
+    ];
+    let (kept, _) = switch_with(&losses, &events, true);
+    assert_eq!(kept.parts, [(-2, parts(4, 5, 0))]);
+    let runs: Vec<_> = kept.runs.iter().map(|run| (run.0, run.2, run.3, run.5)).collect();
+    assert_eq!(runs, [(7, 10, 40, Trust::Lossy), (8, 60, 70, Trust::Whole)]);
+}
+
 #[test]
 fn the_account_of_a_long_run_is_that_of_all_its_parts() {
     let mut events = vec![said(0, 1, 7, SwitchEvent::In { source: RECORD })];
