@@ -23,8 +23,23 @@ pub enum StatError {
     )]
     Repeats(OutsideText),
     /// Nothing in it was counted.
-    #[error("{0} has no counts")]
-    Nothing(OutsideText),
+    #[error("{path} has no counts{}", reason(absent))]
+    Nothing {
+        /// The file.
+        path: OutsideText,
+        /// Events in it that its machine does not have, in order.
+        absent: Vec<OutsideText>,
+    },
+}
+
+/// Why there are no counts, as far as the file says it.
+fn reason(absent: &[OutsideText]) -> String {
+    if absent.is_empty() { String::new() } else { format!(": {}", not_supported(absent)) }
+}
+
+fn not_supported(absent: &[OutsideText]) -> OutsideText {
+    let names = absent.iter().map(OutsideText::exact).collect::<Vec<_>>().join(", ");
+    format!("its machine does not have {names}").into()
 }
 
 const fn counted(per: Divisor) -> Quantity {
@@ -50,7 +65,7 @@ struct Count {
 /// # Errors
 /// It has none, or those of several runs in one.
 pub fn of_stat(path: &str, text: &str) -> Result<Recorded, StatError> {
-    let mut counts = Vec::new();
+    let (mut counts, mut absent) = (Vec::new(), BTreeSet::new());
     for (number, line) in text.lines().enumerate() {
         let line_of = || StatError::NotJson { path: path.into(), line: number + 1 };
         let is_comment = line.trim().is_empty() || line.starts_with('#');
@@ -62,21 +77,26 @@ pub fn of_stat(path: &str, text: &str) -> Result<Recorded, StatError> {
         if object.contains_key("variance") {
             return Err(StatError::Repeats(path.into()));
         }
-        counts.extend(count(object));
+        if object.get("counter-value").is_some_and(|value| value == "<not supported>") {
+            absent
+                .extend(object.get("event").and_then(serde_json::Value::as_str).map(str::to_owned));
+        } else {
+            counts.extend(count(object));
+        }
     }
+    let absent: Vec<OutsideText> = absent.into_iter().map(OutsideText::from).collect();
     if !counts.iter().any(|count| count.value.is_some()) {
-        return Err(StatError::Nothing(path.into()));
+        return Err(StatError::Nothing { path: path.into(), absent });
     }
-    Ok(recorded(path, &counts))
+    let mut recorded = recorded(path, &counts);
+    recorded.notes.extend((!absent.is_empty()).then(|| not_supported(&absent)));
+    Ok(recorded)
 }
 
-/// `None` for further metrics, and for events that the machine does not have.
+/// `None` for further metrics.
 fn count(object: &serde_json::Map<String, serde_json::Value>) -> Option<Count> {
     let text = |key: &str| object.get(key).and_then(serde_json::Value::as_str);
     let (event, value) = (text("event")?, text("counter-value")?);
-    if value == "<not supported>" {
-        return None;
-    }
     let unit = text("unit").filter(|unit| !unit.is_empty());
     let event = unit.map_or_else(|| event.to_owned(), |unit| format!("{event} ({unit})"));
     let places = PLACES.iter().filter_map(|place| text(place)).filter(|place| !place.is_empty());

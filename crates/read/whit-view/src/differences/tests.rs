@@ -210,7 +210,11 @@ fn counts_of_intervals_and_of_runs_are_compared() {
         counts(&[5]).replace("\"event-runtime\"", "\"variance\" : 1.0, \"event-runtime\"");
     assert!(matches!(of_stat("r", &repeats), Err(StatError::Repeats(_))));
     assert!(matches!(of_stat("r", "\n1,2,3\n"), Err(StatError::NotJson { line: 2, .. })));
-    assert!(matches!(of_stat("r", "# started\n"), Err(StatError::Nothing(_))));
+    assert!(matches!(of_stat("r", "# started\n"), Err(StatError::Nothing { .. })));
+    assert!(text(&found).contains("its machine does not have cycles"), "{}", text(&found));
+    let absent = counts(&[5]).replace("5.000000", "<not supported>");
+    let nothing = of_stat("n", &absent).err().unwrap().to_string();
+    assert_eq!(nothing, "n has no counts: its machine does not have cycles, instructions:u");
 }
 
 #[test]
