@@ -93,7 +93,7 @@ fn duckdb_gives_the_same_rows_for_each_view() {
         let folder = tempfile::tempdir().expect("make a directory");
         // The program works some 10 ms, mostly in the kernel: a rate of 997 Hz can miss its own code.
         let options = ["-c", "20000", "--switch-events", "-g"];
-        let command = ["pingpong", "--threads", "2", "--iterations", "4000"];
+        let command = ["pingpong", "--threads", "2", "--iterations", "1000"];
         let example = recorded("duckdb", folder.path(), &options, &command)?;
         write_tables(&example, folder.path());
         for view in VIEWS {
