@@ -3,7 +3,7 @@
 //! Samples come in clusters: a request runs one function for milliseconds, and all samples of that time fall into it.
 //! An estimate that takes samples as independent is too sure of itself. Here a recording is cut into parts, blocks of
 //! time or whole runs, and the scatter between the parts gives the error. Within a part, samples may depend on each
-//! other as they like.
+//! other as they like; and where there are many parts, the error counts what lasts from one part into the next.
 //!
 //! ```
 //! use whit_estimate::{Parts, RatioSum, Tested, compare};

@@ -8,13 +8,18 @@ pub const LEVEL: f64 = 0.95;
 /// Fewest degrees of freedom that give an error: less than about two equal parts are no scatter.
 const MIN_FREEDOM: f64 = 0.5;
 
-/// The parts of one side: for each the weight that values are divided by.
+/// Fewer parts say nothing of how much neighbours depend on each other.
+const MIN_NEIGHBOURS: usize = 12;
+
+/// The parts of one side in order of time: for each the weight that values are divided by.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parts {
     weights: Vec<f64>,
     total: f64,
     /// Sum over parts of the squared weight times its factor; see [`Parts::factor`].
     squares: f64,
+    /// Sum of the products of the weights of neighbours, 0 for few parts.
+    neighbours: f64,
     freedom: f64,
 }
 
@@ -32,9 +37,12 @@ impl Parts {
         if !total.is_finite() || total <= 0.0 || freedom.is_nan() || freedom < MIN_FREEDOM {
             return None;
         }
-        let mut parts = Parts { weights, total, squares: 0.0, freedom };
+        let mut parts = Parts { weights, total, squares: 0.0, neighbours: 0.0, freedom };
         let all = 0..parts.weights.len();
         parts.squares = all.map(|part| parts.factor(part) * parts.weights[part].powi(2)).sum();
+        if parts.count() >= MIN_NEIGHBOURS {
+            parts.neighbours = parts.weights.windows(2).map(|pair| pair[0] * pair[1]).sum();
+        }
         Some(parts)
     }
 
@@ -63,6 +71,12 @@ impl Parts {
     fn factor(&self, part: usize) -> f64 {
         1.0 / (1.0 - self.weights[part] / self.total)
     }
+
+    /// The weights of the parts before and behind a part.
+    fn around(&self, part: usize) -> f64 {
+        let weight = |part: usize| self.weights.get(part).copied().unwrap_or_default();
+        weight(part + 1) + part.checked_sub(1).map_or(0.0, weight)
+    }
 }
 
 /// Sums of one quantity over parts. Parts without any of it need not be added.
@@ -71,16 +85,28 @@ pub struct RatioSum {
     sum: f64,
     squares: f64,
     products: f64,
+    /// Products of the values of neighbours.
+    neighbours: f64,
+    /// Products of values and the weights around them.
+    around: f64,
+    /// The part that was added last, and its value.
+    last: (usize, f64),
 }
 
 impl RatioSum {
-    /// Adds the value of a part. Each part is added once. A part without weight adds nothing.
+    /// Adds the value of a part. Each part is added once, in order. A part without weight adds nothing.
     pub fn add(&mut self, parts: &Parts, part: usize, value: f64) {
         let Some(weight) = parts.weights.get(part).filter(|weight| **weight > 0.0) else { return };
+        debug_assert!(self.sum == 0.0 || part > self.last.0, "{part} behind {}", self.last.0);
         let factor = parts.factor(part);
         self.sum += value;
         self.squares += factor * value * value;
         self.products += factor * value * weight;
+        if part == self.last.0 + 1 {
+            self.neighbours += value * self.last.1;
+        }
+        self.around += value * parts.around(part);
+        self.last = (part, value);
     }
 
     /// The ratio of the sum to the parts' total weight.
@@ -88,8 +114,19 @@ impl RatioSum {
         let value = self.sum / parts.total;
         // The squared residuals, value less ratio times weight, multiplied out.
         let residuals = self.squares - 2.0 * value * self.products + value * value * parts.squares;
-        let variance = residuals.max(0.0) / (parts.total * parts.total);
+        let residuals = residuals.max(0.0);
+        // The scatter of a sum counts twice what lasts from one part into the next.
+        let variance = residuals + 2.0 * self.covariance(value, parts).clamp(0.0, residuals);
+        let variance = variance / (parts.total * parts.total);
         Estimate { value, variance, freedom: parts.freedom }
+    }
+
+    /// Sum of the products of the residuals of neighbours, multiplied out; 0 for few parts.
+    fn covariance(&self, value: f64, parts: &Parts) -> f64 {
+        match parts.neighbours {
+            0.0 => 0.0,
+            neighbours => self.neighbours - value * self.around + value * value * neighbours,
+        }
     }
 }
 
@@ -199,6 +236,20 @@ mod tests {
         assert_eq!(Parts::new(vec![4.0, 5.0, 0.0]).unwrap().count(), 2);
     }
 
+    /// Halves that differ, and values that take turns.
+    #[test]
+    fn what_lasts_from_part_to_part_makes_the_error_larger() {
+        let of = |values: &[f64]| estimate(&vec![1.0; values.len()], values).variance;
+        let turns: Vec<f64> = (0..16).map(|part| f64::from(part % 2)).collect();
+        let halves: Vec<f64> = (0..16).map(|part| f64::from(part / 8)).collect();
+        // 16 residuals of a half; one of the 15 products of neighbours is negative.
+        let independent = 16.0 * 0.25 * 16.0 / 15.0;
+        assert!((of(&turns) * 256.0 - independent).abs() < 1e-9);
+        assert!((of(&halves) * 256.0 - (independent + 2.0 * (14.0 - 1.0) * 0.25)).abs() < 1e-9);
+        let few: Vec<f64> = (0..8).map(|part| f64::from(part / 4)).collect();
+        assert!((of(&few) * 64.0 - 8.0 * 0.25 * 8.0 / 7.0).abs() < 1e-9);
+    }
+
     #[test]
     fn empty_parts_change_nothing() {
         let with = estimate(&[10.0, 0.0, 10.0, 10.0], &[1.0, 9.0, 2.0, 3.0]);
@@ -232,10 +283,15 @@ mod tests {
             let found = estimate(&weights, &values);
             let total: f64 = weights.iter().sum();
             let ratio = values.iter().sum::<f64>() / total;
-            let residual = |(weight, value): (&f64, &f64)| {
-                (value - ratio * weight).powi(2) / (1.0 - weight / total)
+            let residuals: Vec<f64> =
+                weights.iter().zip(&values).map(|(weight, value)| value - ratio * weight).collect();
+            let square = |(weight, residual): (&f64, &f64)| residual.powi(2) / (1.0 - weight / total);
+            let squares = weights.iter().zip(&residuals).map(square).sum::<f64>();
+            let of_neighbours = match residuals.len() < MIN_NEIGHBOURS {
+                true => 0.0,
+                false => residuals.windows(2).map(|pair| pair[0] * pair[1]).sum::<f64>(),
             };
-            let expected = weights.iter().zip(&values).map(residual).sum::<f64>() / (total * total);
+            let expected = (squares + 2.0 * of_neighbours.clamp(0.0, squares)) / (total * total);
             prop_assert!((found.value - ratio).abs() < 1e-12);
             // The terms that cancel are below 60 parts of weight 1, each exact to 1e-16.
             prop_assert!((found.variance - expected).abs() < 1e-13, "{} {}", found.variance, expected);
