@@ -98,8 +98,5 @@ done
 describe() { git log -1 --format='%h %s' "$1"; }
 say "before: $(describe "$base")"
 say "after: $(describe "$head")"
-# Their lines have no number, and are in no row.
-uncounted=$(sed -n 's/.*"<not supported>".*"event" : "\([^"]*\)".*/\1/p' "$work/counts" | paste -sd ' ')
-[ -z "$uncounted" ] || warn "events that this machine does not count are left out: $uncounted"
 cd "$work"
 "$after/bin/whit" diff --stat --fail-above "${LIMIT:-5%}" before-*.json -- after-*.json
