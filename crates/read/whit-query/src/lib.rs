@@ -2,7 +2,8 @@
 //!
 //! A [`Session`] has the recordings, the views of `sql/*.sql`, and the functions `percentile`, `sqrt`, `interval_intersect`
 //! and `summary_tree`. [`run`] runs statements and writes their rows in an [`OutputForm`]; [`shell`] asks for them.
-//! [`Session::profiles`] makes profiles of the recordings of a [`Selection`].
+//! [`Session::profiles`] makes profiles of the recordings of a [`Selection`], [`Session::waits`] and [`Session::requests`]
+//! their waits and requests.
 //!
 //! ```
 //! use std::path::Path;
@@ -54,6 +55,7 @@ mod virtual_table;
 pub use error::QueryError;
 pub use names::Names;
 pub use output::OutputForm;
+pub use profiles::{RecordedRequests, RequestsOfName};
 pub use selection::{Selection, SelectionError};
 pub use session::{Interrupter, MIN_MEMORY_BYTES, Options, Session, run};
 pub use views::{VIEWS, View};

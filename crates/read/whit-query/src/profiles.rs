@@ -1,18 +1,23 @@
-//! Recordings of a dataset as profiles: the tables have all functions, call chains and samples of a profile.
+//! Recordings of a dataset as profiles: the tables have all functions, call chains, samples and waits of a profile.
 //!
-//! A sample is read two or three times, and none is kept: memory grows with call chains.
+//! A sample is read two or three times, a wait once or twice, and none is kept: memory grows with call chains.
 
 mod places;
+mod requests;
 mod sums;
+mod waits;
 
 use crate::error::QueryError;
 use crate::selection::Selection;
 use crate::session::Session;
 use places::{PlaceReader, Places};
+pub use requests::{RecordedRequests, RequestsOfName};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::collections::HashSet;
 use sums::{Sums, shift};
 use whit_profile::model::Profile;
+use whit_profile::switches::Switches;
+use whit_profile::time_filter::TimeRange;
 use whit_types::{OutsideText, TimestampNs};
 
 impl Session {
@@ -26,6 +31,41 @@ impl Session {
         selection: &Selection,
         take: &mut dyn FnMut(Profile) -> Result<(), E>,
     ) -> Result<usize, E> {
+        self.each(selection, |reader, recording| reader.profile(recording), take)
+    }
+
+    /// Makes the voluntary waits of each recording that has some of the selection, in blocks of time, as
+    /// [`Session::profiles`] does. The profile has their call stacks, and no samples. Rows have no CPU time.
+    ///
+    /// # Errors
+    /// The tables cannot be read, a time is no time, or `take` fails.
+    pub fn waits<E: From<QueryError>>(
+        &self,
+        selection: &Selection,
+        take: &mut dyn FnMut((Profile, Switches)) -> Result<(), E>,
+    ) -> Result<usize, E> {
+        self.each(selection, |reader, recording| reader.waits(recording), take)
+    }
+
+    /// Gives the requests of each recording that has some of the selection, as [`Session::profiles`] does.
+    ///
+    /// # Errors
+    /// The tables cannot be read, a time is no time, or `take` fails.
+    pub fn requests<E: From<QueryError>>(
+        &self,
+        selection: &Selection,
+        take: &mut dyn FnMut(RecordedRequests) -> Result<(), E>,
+    ) -> Result<usize, E> {
+        self.each(selection, |reader, recording| reader.requests(recording), take)
+    }
+
+    /// Reads each recording that the selection may have.
+    fn each<T, E: From<QueryError>>(
+        &self,
+        selection: &Selection,
+        read: fn(&Reader<'_>, Recording) -> rusqlite::Result<Option<T>>,
+        take: &mut dyn FnMut(T) -> Result<(), E>,
+    ) -> Result<usize, E> {
         let from = self.time_ns(selection.from.as_deref())?;
         let range = Range { from, to: self.time_ns(selection.to.as_deref())? };
         let failed = |error: rusqlite::Error| self.error(&error, "");
@@ -37,7 +77,7 @@ impl Session {
             };
             let (connection, id) = (self.connection(), recording.id);
             let reader = Reader { connection, id, clock, selection };
-            reader.profile(recording).map_err(failed)?.map_or(Ok(()), &mut *take)?;
+            read(&reader, recording).map_err(failed)?.map_or(Ok(()), &mut *take)?;
         }
         Ok(without_time)
     }
@@ -61,6 +101,8 @@ impl Session {
 struct Recording {
     id: i64,
     clock_offset_ns: Option<i64>,
+    /// First and last sample or switch, where there is any.
+    span: Option<(i64, i64)>,
     /// Without samples.
     profile: Profile,
 }
@@ -88,7 +130,13 @@ fn recordings(connection: &Connection, selection: &Selection) -> rusqlite::Resul
         profile.losses.lost_records = number(row, "lost_records")?;
         profile.losses.lost_samples = number(row, "lost_samples")?;
         profile.losses.truncated_bytes = number(row, "truncated_bytes")?;
-        Ok(Recording { id: row.get("id")?, clock_offset_ns: row.get("clock_offset_ns")?, profile })
+        let span = row.get::<_, Option<i64>>("first_ts")?.zip(row.get("last_ts")?);
+        Ok(Recording {
+            id: row.get("id")?,
+            clock_offset_ns: row.get("clock_offset_ns")?,
+            span,
+            profile,
+        })
     };
     connection.prepare(sql)?.query_map([&selection.host], recording)?.collect()
 }
@@ -113,6 +161,14 @@ impl Range {
 
     fn has(self, ts: i64) -> bool {
         self.from.is_none_or(|from| from <= ts) && self.to.is_none_or(|to| ts < to)
+    }
+
+    /// The part of a recording in it; `None` where they share nothing.
+    fn part_of(self, (first, last): (i64, i64)) -> Option<TimeRange> {
+        let from = self.from.map_or(first, |from| from.max(first));
+        let to = self.to.map_or(last, |to| last.min(to.saturating_sub(1)));
+        let time = |ts: i64| TimestampNs(ts.max(0) as u64);
+        (from < to).then(|| TimeRange { from: time(from), to: time(to) })
     }
 }
 
@@ -141,9 +197,7 @@ impl Reader<'_> {
         if !self.has_build()? {
             return Ok(None);
         }
-        let build = self.selection.build.as_deref();
-        let places = PlaceReader { connection: self.connection, id: self.id, build };
-        let mut places = places.read(&mut profile)?;
+        let mut places = self.places(&mut profile)?;
         let processes = self.processes_of_build(&places)?;
         let cgroups = self.cgroups()?;
         let mut span: Option<(i64, i64)> = None;
@@ -172,6 +226,11 @@ impl Reader<'_> {
         info.last_sample = Some(TimestampNs(last.max(0) as u64));
         sums.finish(&mut profile, shift);
         Ok(Some(profile))
+    }
+
+    fn places(&self, profile: &mut Profile) -> rusqlite::Result<Places> {
+        let build = self.selection.build.as_deref();
+        PlaceReader { connection: self.connection, id: self.id, build }.read(profile)
     }
 
     /// Whether the recording has the selected build at all.

@@ -63,8 +63,8 @@ pub struct DiffArgs {
     /// Omit rows that do not differ and lie below this share
     #[arg(long, value_name = "PERCENT", default_value = "0.5", value_parser = percent, help_heading = heading::ROWS)]
     percent_limit: f64,
-    /// Compare parts of this dataset of `whit export --parquet`: samples by host, build (first digits of a
-    /// build id), unit, pod, container, from and to (times in UTC)
+    /// Compare parts of this dataset of `whit export --parquet`: by host, build (first digits of a build
+    /// id), from and to (times in UTC), and samples also by unit, pod and container
     #[arg(long, value_name = "FOLDER", conflicts_with_all = dataset::conflicts(), help_heading = heading::FILTER)]
     pub dataset: Option<PathBuf>,
     /// Use only samples of these commands
@@ -109,7 +109,7 @@ pub(crate) fn run(args: &DiffArgs) -> Result<u8> {
     if args.dataset.is_some() {
         return query::start_with_subcommand();
     }
-    if let Some(kind) = args.measures.kind() {
+    if let Some(kind) = args.kind() {
         return args.measured(kind);
     }
     let sides = <[_; 2]>::from(args.sides()?);

@@ -368,6 +368,24 @@ impl fmt::Display for Futex {
     }
 }
 
+impl Futex {
+    /// Reads what [`Futex`] displays; `None` where it is something else. The path of a binary has its last component alone.
+    pub fn parse(address: u64, text: &str) -> Option<Futex> {
+        let place = text.strip_prefix("futex ")?;
+        let Some((place, binary)) = place.rsplit_once(" in ") else {
+            return Some(Futex { address, symbol: None });
+        };
+        let number = |text: &str| u64::from_str_radix(text.strip_prefix("0x")?, 16).ok();
+        let (name, offset) = match place.rsplit_once('+') {
+            _ if number(place).is_some() => (None, number(place)?),
+            Some((name, offset)) if number(offset).is_some() => (Some(name), number(offset)?),
+            _ => (Some(place), 0),
+        };
+        let symbol = FutexSymbol { name: name.map(Arc::from), offset, binary: binary.into() };
+        Some(Futex { address, symbol: Some(symbol) })
+    }
+}
+
 /// The object of a wait, with its name.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum NamedObject {
@@ -375,12 +393,18 @@ pub enum NamedObject {
     Futex(Futex),
     /// A file, time, process or the like that a system call names.
     Described(WaitObject),
+    /// The same as a table of a dataset has it: by its kind, and as text.
+    Text(&'static str, Arc<str>),
 }
 
 impl NamedObject {
     /// False for an unknown object.
     pub fn is_known(&self) -> bool {
-        !matches!(self, NamedObject::Described(WaitObject::Unknown(_)))
+        match self {
+            NamedObject::Futex(_) => true,
+            NamedObject::Described(object) => !matches!(object, WaitObject::Unknown(_)),
+            NamedObject::Text(kind, _) => *kind != "unknown",
+        }
     }
 
     /// Its kind, as outputs name it.
@@ -388,6 +412,7 @@ impl NamedObject {
         match self {
             NamedObject::Futex(_) => "futex",
             NamedObject::Described(object) => object.kind(),
+            NamedObject::Text(kind, _) => kind,
         }
     }
 }
@@ -397,6 +422,7 @@ impl fmt::Display for NamedObject {
         match self {
             NamedObject::Futex(futex) => futex.fmt(f),
             NamedObject::Described(object) => object.fmt(f),
+            NamedObject::Text(_, text) => f.write_str(text),
         }
     }
 }
@@ -476,5 +502,29 @@ impl KernelLockWait {
     pub(super) fn is_like(&self, other: &KernelLockWait) -> bool {
         let key = |of: &KernelLockWait| (of.thread, of.comm, of.node, of.address, of.flags);
         key(self) == key(other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn futexes_are_read_as_they_are_displayed() {
+        let symbol = |name: Option<&str>, offset| {
+            Some(FutexSymbol { name: name.map(Arc::from), offset, binary: "app 2".into() })
+        };
+        for symbol in [
+            None,
+            symbol(Some("table"), 0),
+            symbol(Some("table"), 0x10),
+            symbol(Some("operator+"), 0),
+            symbol(Some("locks in use"), 0x8),
+            symbol(None, 0x4010),
+        ] {
+            let futex = Futex { address: 0x7f00_0040, symbol };
+            assert_eq!(Futex::parse(0x7f00_0040, &futex.to_string()), Some(futex));
+        }
+        assert_eq!(Futex::parse(1, "pipe:[4711]"), None);
     }
 }

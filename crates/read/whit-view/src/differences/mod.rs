@@ -25,6 +25,7 @@ pub use stat::{StatError, of_stat};
 pub use sums::quantities;
 pub use text::{TextOptions, write_text};
 pub use waits::{UnstableKey, WaitOptions, of_waits};
+pub use what::machine;
 
 use std::collections::BTreeMap;
 use whit_estimate::{Series, Tested};

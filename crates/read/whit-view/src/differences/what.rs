@@ -20,7 +20,7 @@ const ATTRIBUTES: [&str; 10] = [
 ];
 
 /// CPU, architecture and kernel.
-pub(super) fn machine(info: &RecordingInfo) -> Vec<(&'static str, OutsideText)> {
+pub fn machine(info: &RecordingInfo) -> Vec<(&'static str, OutsideText)> {
     vec![
         ("CPU", info.cpu_desc.clone()),
         ("architecture", info.arch.clone()),

@@ -136,7 +136,7 @@ pub(crate) fn lock_name(
     let object = row.object.and_then(|object| switches.objects.get(object as usize));
     let futex = object.and_then(|object| match object {
         NamedObject::Futex(futex) => Some(futex),
-        NamedObject::Described(_) => None,
+        NamedObject::Described(_) | NamedObject::Text(..) => None,
     });
     LockKey::at(profile, row.thread, futex, site).name(profile)
 }

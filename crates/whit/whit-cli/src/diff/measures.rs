@@ -68,12 +68,24 @@ impl DiffArgs {
     /// The recordings cannot be read, or not be compared.
     pub(crate) fn measured(&self, kind: Kind) -> Result<u8> {
         let (before, after) = self.sides()?;
-        let units = self.units_of_work()?;
         let options = self.wait_options(kind)?;
         let load = |paths: &[PathBuf]| -> Result<Vec<Recorded>> {
             paths.iter().map(|path| self.recorded(path, &options)).collect()
         };
-        let differences = differences::compare(&load(&before)?, &load(&after)?, units)?;
+        self.show_measured(&load(&before)?, &load(&after)?)
+    }
+
+    /// The subject of the comparison; `None` for samples.
+    pub fn kind(&self) -> Option<Kind> {
+        self.measures.kind()
+    }
+
+    /// Compares what recordings were reduced to, and prints the result.
+    ///
+    /// # Errors
+    /// They cannot be compared.
+    pub fn show_measured(&self, before: &[Recorded], after: &[Recorded]) -> Result<u8> {
+        let differences = differences::compare(before, after, self.units_of_work()?)?;
         let text = TextOptions { percent_limit: self.percent_limit, quiet: self.quiet };
         show(
             self.width.fit(self.terminal.output(), !self.json),
@@ -125,7 +137,11 @@ impl DiffArgs {
         }))
     }
 
-    fn wait_options(&self, kind: Kind) -> Result<WaitOptions> {
+    /// The choice of rows of this subject.
+    ///
+    /// # Errors
+    /// A key is none, or means nothing in another recording.
+    pub fn wait_options(&self, kind: Kind) -> Result<WaitOptions> {
         let sort = self.measures.sort.as_deref();
         let (of_waits, of_locks) = match kind {
             Kind::Locks => (None, sort),
@@ -136,6 +152,7 @@ impl DiffArgs {
             filters: self.options()?.filters,
             sort: FlatSort::parse(of_waits.unwrap_or(FUNCTIONS)).map_err(usage)?,
             lock_key: of_locks.map_or(Ok(Default::default()), str::parse).map_err(usage)?,
+            has_cpu_time: true,
         };
         options.check().map_err(usage)?;
         Ok(options)

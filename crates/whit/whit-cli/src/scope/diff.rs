@@ -26,7 +26,8 @@ const ROWS: [Acts; 5] = [
     Acts("per", &[(CHAINS | STAT, ALL)]),
     Acts("per_event", &[(SAMPLES, ALL)]),
     Acts("fail_above", &[(ANY, ALL)]),
-    Acts("dataset", &[(SAMPLES, ALL)]),
+    // A dataset has no CPU time by call stack, and no counts.
+    Acts("dataset", &[(SAMPLES | WAITS | LOCKS | REQUESTS, ALL)]),
     Acts("sort", &[(WAITS | LOCKS | WALL, ALL)]),
 ];
 

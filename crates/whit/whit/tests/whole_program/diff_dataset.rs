@@ -1,12 +1,13 @@
 //! `whit diff --dataset`: the same verdicts as over the recordings, and parts of a dataset by build, time and cgroup.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{Command, Output};
 
 use serde_json::Value;
 
 use crate::query::questions::{export, renamed};
-use crate::support::tools::{record, text, whit, workload};
+use crate::support::tools::{record, repository, text, whit, workload};
 use crate::support::{Skip, check, probe};
 
 /// About a third of a second.
@@ -46,18 +47,18 @@ impl Fleet {
         self.folder.path().join("lake")
     }
 
-    fn build(&self, program: &str) -> String {
-        let sql = format!("SELECT DISTINCT build_id FROM mapping WHERE name LIKE '%/{program}'");
-        let mut query = whit();
-        query.args(["query", "--csv", "--dataset"]).arg(self.lake()).args(["-c", &sql]);
-        text(&mut query).lines().nth(1).expect("a build id").to_owned()
-    }
-
     fn diff(&self, arguments: &[&str]) -> Output {
         let mut diff = whit();
         diff.args(["diff", "--dataset"]).arg(self.lake()).args(arguments);
         diff.output().expect("run whit")
     }
+}
+
+fn build_in(lake: &Path, program: &str) -> String {
+    let sql = format!("SELECT DISTINCT build_id FROM mapping WHERE name LIKE '%/{program}'");
+    let mut query = whit();
+    query.args(["query", "--csv", "--dataset"]).arg(lake).args(["-c", &sql]);
+    text(&mut query).lines().nth(1).expect("a build id").to_owned()
 }
 
 fn events(output: &Output) -> Value {
@@ -93,7 +94,7 @@ fn two_hosts_of_a_dataset_compare_as_their_recordings() {
 fn two_builds_are_found_by_the_first_digits() {
     check("two_builds_are_found_by_the_first_digits", || {
         let fleet = Fleet::record()?;
-        let [before, after] = ["deep-static", "deep-fp"].map(|name| fleet.build(name));
+        let [before, after] = ["deep-static", "deep-fp"].map(|name| build_in(&fleet.lake(), name));
         let term = |build: &str| format!("build={}", build[..12].to_ascii_uppercase());
         let found = fleet.diff(&["--json", &term(&before), &term(&after)]);
         let expected = fleet.diff(&["--json", "host=a", "host=b"]);
@@ -120,6 +121,109 @@ fn times_choose_samples_where_recordings_state_them() {
         assert!(said(&wrong).contains("is no time"), "{wrong:?}");
         Ok(())
     });
+}
+
+/// Sums of a document by row and quantity: rates times seconds.
+fn sums(document: &Value) -> BTreeMap<(String, String), f64> {
+    let seconds = document["before"]["seconds"].as_f64().expect("a number of seconds");
+    let rates = document["quantities"].as_array().expect("quantities").iter();
+    let rates: Vec<_> = rates.filter(|of| of["per"] == "second").map(|of| &of["name"]).collect();
+    let mut sums = BTreeMap::new();
+    for row in document["rows"].as_array().expect("rows") {
+        for value in row["values"].as_array().expect("values") {
+            let factor = if rates.contains(&&value["quantity"]) { seconds } else { 1.0 };
+            let sum = value["before"].as_f64().expect("a number") * factor;
+            sums.insert((row["name"].to_string(), value["quantity"].to_string()), sum);
+        }
+    }
+    sums
+}
+
+/// A wait loses a nanosecond at each of the 47 bounds of blocks that it crosses, and the recording has eight threads. The
+/// bounds are others in a dataset, which does not state the recorded time before the first switch.
+const BOUNDS_NS: f64 = 47.0 * 8.0;
+
+/// All but CPU time by call stack, which a dataset does not have: of `waits`, `locks` and `requests`.
+#[test]
+fn waits_locks_and_requests_of_a_dataset_are_those_of_its_recordings() {
+    let folder = tempfile::tempdir().expect("make a directory");
+    const OF_WAITS: &[&str] = &["waiting", "waits", "length"];
+    const OF_REQUESTS: &[&str] = &["duration", "requests", "p50", "p90", "p99"];
+    for (name, quantities, arguments) in [
+        ("waits", OF_WAITS, &["--waits"][..]),
+        ("waits", OF_WAITS, &["--waits", "-s", "wait_class"]),
+        ("waits", OF_WAITS, &["--waits", "-s", "comm,wait_object"]),
+        ("waits", OF_WAITS, &["--locks"]),
+        ("waits", OF_WAITS, &["--locks", "-s", "lock"]),
+        ("requests", OF_REQUESTS, &["--requests"]),
+    ] {
+        let recording = repository().join(format!("tests/recordings/{name}/{name}.data"));
+        let lake = folder.path().join(name);
+        if !lake.exists() {
+            export(&lake, &[&recording]);
+        }
+        let json = |diff: &mut Command| -> Value {
+            let output = diff.args(arguments).output().expect("run whit");
+            serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
+        };
+        let expected = json(whit().args(["diff", "--json"]).args([&recording, &recording]));
+        let host = text(
+            whit()
+                .args(["query", "--csv", "-c", "SELECT host FROM recording", "-i"])
+                .arg(&recording),
+        );
+        let part = format!("host={}", host.lines().nth(1).expect("a host"));
+        let of_part = |part: &str| {
+            json(whit().args(["diff", "--json", "--dataset"]).arg(&lake).args([part, part]))
+        };
+        let found = of_part(&part);
+        if name == "waits" {
+            assert_eq!(
+                of_part(&format!("build={}", build_in(&lake, "mutexes")))["rows"],
+                found["rows"]
+            );
+        }
+        let names = found["quantities"].as_array().expect("quantities").iter();
+        assert_eq!(names.map(|of| &of["name"]).collect::<Vec<_>>(), quantities, "{arguments:?}");
+        // Rows that only ran have waited for 0 ns.
+        let [expected, found] = [expected, found].map(|document| {
+            let is_shared = |((_, quantity), sum): &((String, String), f64)| {
+                *sum > 0.0 && quantities.contains(&quantity.trim_matches('"'))
+            };
+            sums(&document).into_iter().filter(is_shared).collect::<BTreeMap<_, _>>()
+        });
+        assert!(!expected.is_empty(), "{arguments:?}");
+        for (key, sum) in &expected {
+            let of_dataset = found.get(key).copied().unwrap_or(f64::NAN);
+            let is_time = ["waiting", "length"].iter().any(|of| key.1.contains(of));
+            // The rest is that of a division by seconds.
+            let error = 1e-9 * sum + if is_time { BOUNDS_NS } else { 0.0 };
+            assert!((of_dataset - sum).abs() <= error, "{arguments:?} {key:?}: {of_dataset} {sum}");
+        }
+        assert_eq!(found.len(), expected.len(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_dataset_refuses_rows_that_it_does_not_have() {
+    let folder = tempfile::tempdir().expect("make a directory");
+    export(folder.path(), &[&repository().join("tests/recordings/waits/waits.data")]);
+    for (arguments, expected) in [
+        (&["--wall", "host=a", "host=b"][..], "--dataset has no effect with --wall"),
+        (&["--stat", "host=a", "host=b"], "--dataset has no effect with --stat"),
+        (&["--waits", "-s", "cgroup", "host=a", "host=b"], "no cgroups"),
+        (&["--requests", "unit=a", "unit=b"], "no cgroups"),
+    ] {
+        let mut diff = whit();
+        diff.args(["diff", "--dataset"]).arg(folder.path()).args(arguments);
+        let output = diff.output().expect("run whit");
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {output:?}");
+        assert!(said(&output).contains(expected), "{arguments:?}: {output:?}");
+    }
+    let mut diff = whit();
+    diff.args(["diff", "--waits", "--dataset"]).arg(folder.path()).args(["host=nowhere", "host=b"]);
+    let output = diff.output().expect("run whit");
+    assert!(said(&output).contains("has no waits of host=nowhere"), "{output:?}");
 }
 
 #[test]
