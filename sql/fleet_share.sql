@@ -55,12 +55,18 @@ lost AS (
 ),
 part AS (
   SELECT b.recording_id, b.event, b.block, b.weight,
-    CASE WHEN b.weight < e.weight THEN e.weight / (e.weight - b.weight) ELSE 1.0 END AS factor
+    CASE WHEN b.weight < e.weight THEN e.weight / (e.weight - b.weight) ELSE 1.0 END AS factor,
+    ROW_NUMBER() OVER (PARTITION BY b.event ORDER BY b.recording_id, b.block) AS place,
+    COALESCE(LAG(b.weight) OVER (PARTITION BY b.event ORDER BY b.recording_id, b.block), 0.0)
+      + COALESCE(LEAD(b.weight) OVER (PARTITION BY b.event ORDER BY b.recording_id, b.block), 0.0) AS around
   FROM of_block b
   JOIN of_event e ON e.event = b.event
 ),
 of_all_parts AS (
-  SELECT event, SUM(factor * weight * weight) AS squares FROM part GROUP BY event
+  SELECT event, COUNT(*) AS parts, SUM(factor * weight * weight) AS squares,
+    SUM(weight * around) / 2.0 AS neighbours
+  FROM part
+  GROUP BY event
 ),
 in_part AS (
   SELECT w.recording_id, w.event, w.block, f.name, m.name AS mapping_name,
@@ -72,22 +78,42 @@ in_part AS (
   JOIN mapping m ON m.id = f.mapping
   GROUP BY w.recording_id, w.event, w.block, f.name, m.name
 ),
-of_function AS (
-  SELECT i.event, i.name, i.mapping_name, SUM(i.samples) AS samples, SUM(i.weight) AS weight,
-    SUM(p.factor * i.weight * i.weight) AS squares, SUM(p.factor * i.weight * p.weight) AS products
+in_place AS (
+  SELECT i.event, i.name, i.mapping_name, i.samples, i.weight, p.place, i.weight * p.around AS around,
+    p.factor * i.weight * i.weight AS squares, p.factor * i.weight * p.weight AS products
   FROM in_part i
   JOIN part p ON p.recording_id = i.recording_id AND p.event = i.event AND p.block = i.block
-  GROUP BY i.event, i.name, i.mapping_name
 ),
-ratio AS (
+next_to AS (
+  SELECT event, name, mapping_name, samples, weight, squares, products, around,
+    CASE WHEN LAG(place) OVER (PARTITION BY event, name, mapping_name ORDER BY place) = place - 1
+      THEN weight * LAG(weight) OVER (PARTITION BY event, name, mapping_name ORDER BY place) ELSE 0.0 END AS neighbours
+  FROM in_place
+),
+of_function AS (
+  SELECT event, name, mapping_name, SUM(samples) AS samples, SUM(weight) AS weight, SUM(squares) AS squares,
+    SUM(products) AS products, SUM(around) AS around, SUM(neighbours) AS neighbours
+  FROM next_to
+  GROUP BY event, name, mapping_name
+),
+scatter AS (
   SELECT f.event, f.name, f.mapping_name, f.samples, f.weight / e.weight AS share, e.samples AS all_samples,
     e.weight * e.weight / e.squares - 1.0 AS freedom, l.weight / (e.weight + l.weight) AS lost,
     (f.squares - 2.0 * f.weight / e.weight * f.products + f.weight * f.weight / (e.weight * e.weight) * a.squares)
-      / (e.weight * e.weight) AS variance
+      / (e.weight * e.weight) AS variance,
+    CASE WHEN a.parts >= 12 THEN (f.neighbours - f.weight / e.weight * f.around
+      + f.weight * f.weight / (e.weight * e.weight) * a.neighbours) / (e.weight * e.weight) ELSE 0.0 END AS lasting
   FROM of_function f
   JOIN of_event e ON e.event = f.event
   JOIN of_all_parts a ON a.event = f.event
   JOIN lost l ON l.event = f.event
+),
+-- The scatter of a sum counts twice what lasts from one block into the next.
+ratio AS (
+  SELECT event, name, mapping_name, samples, share, all_samples, freedom, lost,
+    CASE WHEN lasting <= 0.0 THEN variance WHEN lasting < variance THEN variance + 2.0 * lasting
+      ELSE 3.0 * variance END AS variance
+  FROM scatter
 ),
 -- As many independent samples scatter as much; differences below that of rounding are none. The quantile is that of
 -- Student's distribution, by the first terms of its series around the normal one.

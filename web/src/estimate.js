@@ -5,6 +5,8 @@ export const MAX_BLOCKS = 64;
 const TAIL = 0.025;
 /** Fewer degrees of freedom tell nothing of an error. */
 const MIN_FREEDOM = 0.5;
+/** Fewer blocks say nothing of how much neighbours depend on each other. */
+const MIN_NEIGHBOURS = 12;
 
 /** @param {number} x */
 function logGamma(x) {
@@ -77,7 +79,10 @@ export function blocksOf(weights) {
   // A block pulls the ratio towards its own: its residual is too small by its share of the weight.
   const factors = weights.map((weight) => 1 / (1 - weight / total));
   const squares = weights.reduce((sum, weight, i) => sum + factors[i] * weight * weight, 0);
-  return { weights, total, factors, squares, t: studentQuantile(freedom) };
+  const count = weights.reduce((n, weight) => n + (weight > 0 ? 1 : 0), 0);
+  const products = weights.reduce((sum, weight, i) => sum + weight * (weights[i + 1] ?? 0), 0);
+  const neighbours = count < MIN_NEIGHBOURS ? 0 : products;
+  return { weights, total, factors, squares, neighbours, t: studentQuantile(freedom) };
 }
 
 /** Ratios of many quantities to the blocks' weight, and half of their 95 % intervals. */
@@ -89,9 +94,15 @@ export class Ratios {
     this.sum = new Float64Array(count);
     this.squares = new Float64Array(count);
     this.products = new Float64Array(count);
+    // Products of the values of neighbours, and of values and the weights around them.
+    this.neighbours = new Float64Array(count);
+    this.around = new Float64Array(count);
+    this.lastBlock = new Int32Array(count).fill(-2);
+    this.lastValue = new Float64Array(count);
   }
 
-  /** @param {number} block
+  /** Each block is added once, in order.
+   *  @param {number} block
    *  @param {number} index
    *  @param {number} value */
   add(block, index, value) {
@@ -99,14 +110,20 @@ export class Ratios {
     this.sum[index] += value;
     this.squares[index] += factors[block] * value * value;
     this.products[index] += factors[block] * value * weights[block];
+    this.neighbours[index] += block === this.lastBlock[index] + 1 ? value * this.lastValue[index] : 0;
+    this.around[index] += value * ((weights[block - 1] ?? 0) + (weights[block + 1] ?? 0));
+    this.lastBlock[index] = block;
+    this.lastValue[index] = value;
   }
 
   /** Half of the interval of a quantity's share.
    *  @param {number} index */
   half(index) {
-    const { total, squares, t } = this.blocks;
+    const { total, squares, neighbours, t } = this.blocks;
     const share = this.sum[index] / total;
-    const residuals = this.squares[index] - 2 * share * this.products[index] + share * share * squares;
-    return (t * Math.sqrt(Math.max(0, residuals))) / total;
+    const residuals = Math.max(0, this.squares[index] - 2 * share * this.products[index] + share * share * squares);
+    // The scatter of a sum counts twice what lasts from one block into the next.
+    const lasting = neighbours > 0 ? this.neighbours[index] - share * this.around[index] + share * share * neighbours : 0;
+    return (t * Math.sqrt(residuals + 2 * Math.min(Math.max(0, lasting), residuals))) / total;
   }
 }

@@ -212,6 +212,21 @@ test('intervals follow the scatter between blocks', () => {
   assert.ok(Math.abs(ratios.half(1) - 3.1824 * 0.11547 / 2) < 1e-4, `${ratios.half(1)}`);
 });
 
+test('what lasts from block to block makes an interval longer', () => {
+  const half = (/** @type {number[]} */ values) => {
+    const blocks = blocksOf(Float64Array.from(values, () => 1));
+    const ratios = new Ratios(blocks, 1);
+    values.forEach((value, block) => ratios.add(block, 0, value));
+    return ratios.half(0) / blocks.t;
+  };
+  const of = (count, value) => Array.from({ length: count }, (_, block) => value(block));
+  // As crates/read/whit-estimate has it.
+  const independent = (16 * 0.25 * 16) / 15;
+  assert.ok(Math.abs(half(of(16, (block) => block % 2)) - Math.sqrt(independent) / 16) < 1e-9);
+  assert.ok(Math.abs(half(of(16, (block) => Math.floor(block / 8))) - Math.sqrt(independent + 2 * 13 * 0.25) / 16) < 1e-9);
+  assert.ok(Math.abs(half(of(8, (block) => Math.floor(block / 4))) - Math.sqrt((8 * 0.25 * 8) / 7) / 8) < 1e-9);
+});
+
 test('the model’s intervals are those of blocks by hand', () => {
   const rows = [0, 1].map((fn) => ({ stack: [[2], [fn]], samples: 0, period: 0 }));
   const counts = [[4, 6], [6, 4], [4, 6], [6, 4]];
