@@ -149,8 +149,8 @@ fn a_flood_of_softirqs_takes_the_time_that_perf_shows() {
         };
         let [irq, softirq] = of_cpu(list(&wall, "cpus"));
         println!("CPU {cpu}: interrupts {irq} ns, softirqs {softirq} ns, by perf {times:?}");
-        // Each datagram is some 50 us for 256 sockets.
-        assert!(times.softirq.0 > 20_000 * times.softirq.1, "{times:?}");
+        // Each datagram is 20 to 50 us for 256 sockets, as fast as the machine is: more than the bound below can hide.
+        assert!(times.softirq.0 > 8 * HIT_NS * times.softirq.1, "{times:?}");
         assert!(
             softirq.abs_diff(times.softirq.0) <= HIT_NS * times.softirq.1,
             "{softirq} {times:?}"
