@@ -1,10 +1,14 @@
 //! Recordings of a dataset as profiles: the tables have all functions, call chains, samples and waits of a profile.
 //!
-//! A sample is read two or three times, a wait once or twice, and none is kept: memory grows with call chains.
+//! A sample is read two or three times, a wait once or twice, and none is kept: memory grows with call chains. SQLite sorts
+//! samples and runs by thread for CPU time.
 
+mod cpu_time;
 mod places;
 mod requests;
 mod sums;
+mod threads;
+mod wait_times;
 mod waits;
 
 use crate::error::QueryError;
@@ -34,8 +38,8 @@ impl Session {
         self.each(selection, |reader, recording| reader.profile(recording), take)
     }
 
-    /// Makes the voluntary waits of each recording that has some of the selection, in blocks of time, as
-    /// [`Session::profiles`] does. The profile has their call stacks, and no samples. Rows have no CPU time.
+    /// Makes the waits and the CPU time of each recording that has waits of the selection, in blocks of time, as
+    /// [`Session::profiles`] does. The profile has their call stacks, and no samples.
     ///
     /// # Errors
     /// The tables cannot be read, a time is no time, or `take` fails.
@@ -85,12 +89,13 @@ impl Session {
     /// A time of day in nanoseconds since 1970.
     fn time_ns(&self, text: Option<&str>) -> Result<Option<i64>, QueryError> {
         let Some(text) = text else { return Ok(None) };
-        let seconds = self.connection().query_row("SELECT unixepoch(?1)", [text], |row| row.get(0));
-        let seconds: Option<i64> = seconds.map_err(|error| self.error(&error, ""))?;
-        let ns = seconds.map(|seconds| seconds.saturating_mul(1_000_000_000));
+        let sql = "SELECT CAST(round(1000 * unixepoch(?1, 'subsec')) AS INTEGER)";
+        let ms = self.connection().query_row(sql, [text], |row| row.get(0));
+        let ms: Option<i64> = ms.map_err(|error| self.error(&error, ""))?;
+        let ns = ms.map(|ms| ms.saturating_mul(1_000_000));
         let wrong = || {
             QueryError::Wrong(format!(
-                "'{text}' is no time: write a day or a moment in UTC, such as 2026-11-26 or 2026-11-26T02:24:40"
+                "'{text}' is no time: write a day or a moment in UTC, such as 2026-11-26 or 2026-11-26T02:24:40.250"
             ))
         };
         ns.map(Some).ok_or_else(wrong)

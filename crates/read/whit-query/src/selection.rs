@@ -71,13 +71,6 @@ impl FromStr for Selection {
     }
 }
 
-impl Selection {
-    /// Whether a term chooses cgroups, which samples alone have.
-    pub fn has_cgroups(&self) -> bool {
-        self.unit.is_some() || self.pod.is_some() || self.container.is_some()
-    }
-}
-
 impl fmt::Display for Selection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)

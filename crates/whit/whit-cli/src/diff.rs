@@ -1,7 +1,7 @@
 //! `whit diff`.
 
 pub mod dataset;
-mod measures;
+pub mod measures;
 
 use crate::completion;
 use crate::failure::{bail_usage, usage};
@@ -64,7 +64,7 @@ pub struct DiffArgs {
     #[arg(long, value_name = "PERCENT", default_value = "0.5", value_parser = percent, help_heading = heading::ROWS)]
     percent_limit: f64,
     /// Compare parts of this dataset of `whit export --parquet`: by host, build (first digits of a build
-    /// id), from and to (times in UTC), and samples also by unit, pod and container
+    /// id), from and to (times in UTC), unit, pod and container
     #[arg(long, value_name = "FOLDER", conflicts_with_all = dataset::conflicts(), help_heading = heading::FILTER)]
     pub dataset: Option<PathBuf>,
     /// Use only samples of these commands

@@ -68,5 +68,6 @@ pub use run_queue::RunQueueDelays;
 pub use switch_event::{TaskState, WaitKind};
 pub(crate) use switches_pass::all_losses;
 pub use switches_pass::{SamplesAndSwitches, may_show};
+pub use thread::MAX_RUN_SAMPLES;
 pub use wait_class::{UnknownWaitClass, WaitClass, WaitClassSet};
 pub use wait_filter::WaitFilter;

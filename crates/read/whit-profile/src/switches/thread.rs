@@ -18,7 +18,7 @@ use whit_perfdata::blocked::Edge;
 use whit_types::{CpuId, TimestampNs};
 
 /// Samples of one run that are held until it ends; then the run so far is given out.
-pub(super) const MAX_RUN_SAMPLES: usize = 1024;
+pub const MAX_RUN_SAMPLES: usize = 1024;
 
 /// The state of a thread so far.
 #[derive(Debug)]

@@ -1,5 +1,6 @@
 //! The requests of a recording.
 
+use super::places::Places;
 use super::{Reader, Recording};
 use rusqlite::{Result, params};
 use std::collections::BTreeMap;
@@ -36,19 +37,17 @@ impl Reader<'_> {
         if !self.has_build()? {
             return Ok(None);
         }
-        let processes = match self.selection.build {
-            Some(_) => self.processes_of_build(&self.places(&mut profile)?)?,
-            None => None,
+        let places = match self.selection.build {
+            Some(_) => self.places(&mut profile)?,
+            None => Places::default(),
         };
+        let threads = self.threads(&mut profile, &places)?;
         let mut names: BTreeMap<String, RequestsOfName> = BTreeMap::new();
-        let sql = "SELECT r.ts, r.dur, r.name, r.certain, t.upid FROM request r JOIN thread t USING (recording_id, utid)
-                   WHERE recording_id = ?1 AND r.depth = 0";
+        let sql = "SELECT ts, dur, name, certain, utid FROM request WHERE recording_id = ?1 AND depth = 0";
         let mut statement = self.connection.prepare(sql)?;
         let mut rows = statement.query(params![self.id])?;
         while let Some(row) = rows.next()? {
-            let process: Option<i64> = row.get(4)?;
-            let is_of =
-                processes.as_ref().is_none_or(|of| process.is_some_and(|id| of.contains(&id)));
+            let is_of = threads.number(row.get(4)?).is_some();
             let time = |at: usize| -> Result<u64> {
                 Ok(row.get::<_, Option<i64>>(at)?.unwrap_or(0).max(0) as u64)
             };

@@ -23,10 +23,9 @@ pub(super) const LENGTH: Quantity = Quantity {
     words: ["waits are shorter", "waits are longer"],
     is_cost: true,
 };
-/// It and [`SPINNING`] are the last quantities.
-pub(super) const RUNNING: Quantity = time("running", ["runs less", "runs more"]);
+const RUNNING: Quantity = time("running", ["runs less", "runs more"]);
 const WALL: Quantity = time("wall time", ["takes less time", "takes more time"]);
-pub(super) const SPINNING: Quantity = time("spinning", ["spins less", "spins more"]);
+const SPINNING: Quantity = time("spinning", ["spins less", "spins more"]);
 const QUEUED: Quantity = time("run queue", ["queues less", "queues more"]);
 
 /// Voluntary waits that nothing makes uncertain, until the wake-up where one is recorded: the load of the machine is not in

@@ -2,7 +2,7 @@
 
 use super::compare::BlockRows;
 use super::locks;
-use super::sums::{RUNNING, SPINNING, quantities, values};
+use super::sums::{quantities, values};
 use super::what::{self, stable_name};
 use super::{Kind, LockKey, Recorded, RowName, Unit};
 use crate::diff::join_functions;
@@ -23,8 +23,6 @@ pub struct WaitOptions {
     pub sort: FlatSort,
     /// The key of rows of locks.
     pub lock_key: LockKey,
-    /// Whether rows have CPU time by call stack: datasets do not have it.
-    pub has_cpu_time: bool,
 }
 
 /// A key that has another value in each run.
@@ -54,7 +52,7 @@ pub fn of_waits(mut profile: Profile, switches: &Switches, options: &WaitOptions
     let (mut rows, mut whole) = (BlockRows::default(), BlockRows::default());
     let blocks = switches.block_ns.len();
     let all = RowName::new();
-    let mut quantities = quantities(kind);
+    let quantities = quantities(kind);
     let count = quantities.len();
     let keys = if kind == Kind::Locks {
         locks::enter(stacks, switches, options.lock_key, &mut rows, &mut whole);
@@ -78,9 +76,6 @@ pub fn of_waits(mut profile: Profile, switches: &Switches, options: &WaitOptions
         }
         options.sort.keys().iter().map(|key| key_name(*key)).collect()
     };
-    if !options.has_cpu_time {
-        quantities.retain(|quantity| ![RUNNING, SPINNING].contains(quantity));
-    }
     let seconds: Vec<f64> = switches.block_ns.iter().map(|ns| *ns as f64 / 1e9).collect();
     let uncertain = switches.rows.iter().fold((0u64, 0u64), |(waits, runs), row| {
         (waits + row.sums.lossy_wait_ns, runs + row.sums.lossy_cpu_ns)

@@ -11,7 +11,8 @@ use crate::wall::needs_switches;
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use whit_perfdata::request::request_of;
-use whit_profile::switches::{self, SamplesAndSwitches, SwitchOptions};
+use whit_profile::model::Profile;
+use whit_profile::switches::{self, SamplesAndSwitches, SwitchOptions, Switches};
 use whit_profile::{Reading, Samples};
 use whit_types::OutsideText;
 use whit_view::differences::{
@@ -56,6 +57,22 @@ impl MeasureArgs {
         ];
         kinds.into_iter().find(|(is_chosen, _)| *is_chosen).map(|(_, kind)| kind)
     }
+}
+
+/// Whether a recording has the records of these rows.
+///
+/// # Errors
+/// It has no switches, or for locks no call stacks of switches.
+pub fn check(kind: Kind, profile: &Profile, switches: &Switches) -> Result<()> {
+    needs_switches(profile, switches)?;
+    if kind == Kind::Locks && !switches.sources.stacks {
+        bail_usage!(
+            "{} has no call stacks of switches, which tell waits for locks from others: record with whit record \
+             --engine=bpf --wakeups",
+            profile.recording.path
+        );
+    }
+    Ok(())
 }
 
 /// The rows of waits by default: functions with their binaries.
@@ -152,7 +169,6 @@ impl DiffArgs {
             filters: self.options()?.filters,
             sort: FlatSort::parse(of_waits.unwrap_or(FUNCTIONS)).map_err(usage)?,
             lock_key: of_locks.map_or(Ok(Default::default()), str::parse).map_err(usage)?,
-            has_cpu_time: true,
         };
         options.check().map_err(usage)?;
         Ok(options)
@@ -181,14 +197,7 @@ impl DiffArgs {
                 let question = SamplesAndSwitches { samples: Samples::default(), switches };
                 let (profile, switches) =
                     answer(Reading::open(&recording, &read), question, self.quiet)?;
-                needs_switches(&profile, &switches)?;
-                if kind == Kind::Locks && !switches.sources.stacks {
-                    bail_usage!(
-                        "{} has no call stacks of switches, which tell waits for locks from others: record with whit \
-                         record --engine=bpf --wakeups",
-                        profile.recording.path
-                    );
-                }
+                check(kind, &profile, &switches)?;
                 if options.sort.has_cgroups() {
                     crate::symbol_args::needs_cgroups(&recording, "--sort")?;
                 }

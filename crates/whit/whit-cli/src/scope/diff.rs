@@ -26,8 +26,8 @@ const ROWS: [Acts; 5] = [
     Acts("per", &[(CHAINS | STAT, ALL)]),
     Acts("per_event", &[(SAMPLES, ALL)]),
     Acts("fail_above", &[(ANY, ALL)]),
-    // A dataset has no CPU time by call stack, and no counts.
-    Acts("dataset", &[(SAMPLES | WAITS | LOCKS | REQUESTS, ALL)]),
+    // A dataset has no counts.
+    Acts("dataset", &[(CHAINS | REQUESTS, ALL)]),
     Acts("sort", &[(WAITS | LOCKS | WALL, ALL)]),
 ];
 

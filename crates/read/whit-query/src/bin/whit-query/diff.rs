@@ -3,7 +3,7 @@
 use crate::defect;
 use anyhow::{Result, anyhow};
 use std::path::{Path, PathBuf};
-use whit_cli::diff::DiffArgs;
+use whit_cli::diff::{DiffArgs, measures};
 use whit_cli::failure::usage;
 use whit_cli::{message, page};
 use whit_dataset::Dataset;
@@ -13,7 +13,7 @@ use whit_profile::switches::Switches;
 use whit_query::{MIN_MEMORY_BYTES, Options, RecordedRequests, Selection, Session};
 use whit_tables::Cancel;
 use whit_view::diff::Run;
-use whit_view::differences::{self, CallsOfName, Kind, Recorded, WaitOptions};
+use whit_view::differences::{self, CallsOfName, Kind, Recorded};
 
 /// Memory of a query over one table.
 const MEMORY_BYTES: u64 = 64 * MIN_MEMORY_BYTES;
@@ -67,21 +67,12 @@ fn samples(args: &DiffArgs, root: &Path, sides: [Vec<Selection>; 2]) -> Result<u
     args.show(sides, &[], &options)
 }
 
-/// Compares waits, locks or requests.
+/// Compares anything but samples.
 fn measured(args: &DiffArgs, kind: Kind, root: &Path, sides: [Vec<Selection>; 2]) -> Result<u8> {
-    if matches!(kind, Kind::Wall | Kind::Stat) {
-        return Err(usage(anyhow!(
-            "a dataset has neither CPU time by call stack nor counts of `whit stat`: leave out --dataset"
-        )));
+    if kind == Kind::Stat {
+        return Err(usage(anyhow!("a dataset has no counts of `whit stat`: leave out --dataset")));
     }
-    let options = WaitOptions { has_cpu_time: false, ..args.wait_options(kind)? };
-    let of_cgroups = sides.iter().flatten().find(|selection| selection.has_cgroups());
-    if of_cgroups.is_some() || options.sort.has_cgroups() {
-        return Err(usage(anyhow!(
-            "waits and requests of a dataset have no cgroups: select by host, build, from and to, and make rows by other \
-             keys"
-        )));
-    }
+    let options = args.wait_options(kind)?;
     let session = open(root)?;
     let [before, after] = sides.map(|side| match kind {
         Kind::Requests => load(root, &side, "requests", &of_requests, |selection, take| {
@@ -89,6 +80,13 @@ fn measured(args: &DiffArgs, kind: Kind, root: &Path, sides: [Vec<Selection>; 2]
         }),
         _ => {
             let reduce = |(profile, switches): (Profile, Switches)| {
+                measures::check(kind, &profile, &switches)?;
+                if options.sort.has_cgroups() && switches.cgroups.iter().all(Option::is_none) {
+                    return Err(anyhow!(
+                        "--sort needs the cgroups of samples, and {} has none: record again with --all-cgroups",
+                        profile.recording.path
+                    ));
+                }
                 Ok(differences::of_waits(profile, &switches, &options))
             };
             load(root, &side, "waits", &reduce, |selection, take| session.waits(selection, take))
