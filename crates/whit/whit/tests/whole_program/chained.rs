@@ -112,13 +112,18 @@ fn size_bytes(path: &Path) -> u64 {
 
 #[test]
 fn chains_have_the_rows_of_the_dumps() {
-    let deep: &[&str] = &["deep", "--seconds", "0.5"];
+    // Some half a second of CPU time, however busy the machine is.
+    let deep: &[&str] = &["deep", "--iterations", "100000"];
     let waits: &[&str] = &["pingpong", "--threads", "4", "--iterations", "5000"];
     for (name, options, command) in [
         ("cpp", "-e cpu-clock:u -F 997 --call-graph dwarf,32768", deep),
         ("compressed", "-e cpu-clock:u -F 997 -z --call-graph dwarf,8192", deep),
         ("threads", "--threads -e cpu-clock:u -F 997 --call-graph dwarf,8192", deep),
-        ("go", "-e cpu-clock:u -F 997 --call-graph dwarf,32768", &["deep-go", "--seconds", "0.5"]),
+        (
+            "go",
+            "-e cpu-clock:u -F 997 --call-graph dwarf,32768",
+            &["deep-go", "--iterations", "100000"],
+        ),
         ("waits", "-e cpu-clock -F 997 --switch-events --call-graph dwarf,8192", waits),
     ] {
         check(&format!("chains of {name}"), || {
