@@ -14,3 +14,12 @@ pub fn return_large_buffers() {
         libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE_BUFFER_BYTES)
     };
 }
+
+/// Gives the memory that was freed back to the kernel. Other allocators than glibc's keep it.
+pub(crate) fn return_free_memory() {
+    // SAFETY: the allocator gives back pages that it has no use for.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::malloc_trim(0)
+    };
+}

@@ -40,6 +40,7 @@ use whit_types::FileId;
 use super::file_facts::FileFacts;
 use super::walk::{LOOK, READ, is_kernels, is_regular, open_below, walk_below};
 use super::{Miss, id_when_mapped};
+use crate::memory::return_free_memory;
 use crate::{Errno, check, privilege};
 
 /// Time for one answer.
@@ -163,6 +164,8 @@ pub fn start() {
 impl Helper {
     fn start() -> Result<Helper, Errno> {
         let (ours, theirs) = sockets()?;
+        // Each page that both have is copied at its next use, with a signal to all CPUs.
+        return_free_memory();
         // SAFETY: the process has one thread, so that the child may do all that the parent may.
         let pid = check(i64::from(unsafe { libc::fork() }))?;
         if pid == 0 {
