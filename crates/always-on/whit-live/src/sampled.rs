@@ -20,7 +20,8 @@ impl Sampled {
     pub(crate) fn add_sample(&mut self, record: RawRecord<'_>, events: &EventTable) {
         let event = events.event_of_sample(record.body);
         let layout = event.and_then(|event| events.layout(event));
-        let process = layout.and_then(|layout| layout.sample_pid(record.body));
+        let thread = layout.and_then(|layout| layout.sample_thread(record.body));
+        let process = thread.map(|(process, _)| process);
         let cgroup = layout.and_then(|layout| layout.sample_cgroup(record.body));
         let both = process.zip(cgroup);
         if both.is_some() && both == self.before {

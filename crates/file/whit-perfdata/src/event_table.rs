@@ -14,8 +14,7 @@ use whit_types::{CpuId, TimestampNs};
 #[derive(Clone, Debug)]
 pub struct EventTable {
     layouts: Vec<SampleLayout>,
-    /// Ids and indices of events, by id: there are few, and looking them up is part of every record.
-    by_id: Vec<(u64, u32)>,
+    by_id: EventIds,
     /// Where samples carry their event's id, if all events agree on it.
     id_offset: Option<usize>,
     ids_at_end: bool,
@@ -26,6 +25,49 @@ pub struct EventTable {
     /// Which events asked for build ids in mapping records.
     asks_build_ids: Vec<bool>,
     user_stack_bytes: u32,
+}
+
+/// Ids between the first and the last one that have a place each: kernels count them up.
+const MAX_PLACES: usize = 1 << 12;
+
+/// The place of an id that no event has.
+const NO_EVENT: u32 = u32::MAX;
+
+/// Ids of events. Looking one up is part of every record.
+#[derive(Clone, Debug)]
+struct EventIds {
+    /// By id.
+    sorted: Vec<(u64, u32)>,
+    /// From the first id on, the event of each; empty where there are too many.
+    places: Vec<u32>,
+}
+
+impl EventIds {
+    /// From ids with their events, by id.
+    fn new(sorted: Vec<(u64, u32)>) -> EventIds {
+        let mut places = Vec::new();
+        if let (Some((first, _)), Some((last, _))) = (sorted.first(), sorted.last())
+            && last - first < MAX_PLACES as u64
+        {
+            places.resize((last - first + 1) as usize, NO_EVENT);
+            sorted.iter().for_each(|(id, event)| places[(id - first) as usize] = *event);
+        }
+        EventIds { sorted, places }
+    }
+
+    #[inline]
+    fn get(&self, id: u64) -> Option<usize> {
+        if self.places.is_empty() {
+            let at = self.sorted.binary_search_by_key(&id, |(id, _)| *id).ok()?;
+            return Some(self.sorted[at].1 as usize);
+        }
+        let place = usize::try_from(id.wrapping_sub(self.sorted[0].0)).ok()?;
+        self.places
+            .get(place)
+            .copied()
+            .filter(|event| *event != NO_EVENT)
+            .map(|event| event as usize)
+    }
 }
 
 /// Software events that the kernel counts at their place in its code, in a loop over the events of all recorders
@@ -61,7 +103,7 @@ impl EventTable {
             layouts.iter().all(|layout| layout.sample_type.contains(SampleType::IDENTIFIER));
         let stack_bytes = events.iter().map(|event| event.attr.sample_stack_user_bytes);
         EventTable {
-            by_id: by_id.into_iter().collect(),
+            by_id: EventIds::new(by_id.into_iter().collect()),
             id_offset: id_offset.filter(|_| agreed),
             ids_at_end,
             same_trailers: layouts.windows(2).all(|pair| pair[0].trailer() == pair[1].trailer()),
@@ -113,10 +155,8 @@ impl EventTable {
 
     /// The event with this id. Synthesized records carry id 0: the first event.
     pub fn event_of_id(&self, id: u64) -> Option<usize> {
-        match self.by_id.binary_search_by_key(&id, |(id, _)| *id) {
-            Ok(at) => Some(self.by_id[at].1 as usize),
-            Err(_) => (id == 0 && !self.is_empty()).then_some(0),
-        }
+        let first = || (id == 0 && !self.is_empty()).then_some(0);
+        self.by_id.get(id).or_else(first)
     }
 
     /// A record as its event asked for it, without the traces of other recorders' events ([`shared_record`]).
@@ -277,6 +317,26 @@ mod tests {
                 assert_eq!((id.time, id.id), (Some(TimestampNs(700)), Some(2)), "type {kind}");
                 assert_eq!(table.trailer_time(record), Some(TimestampNs(700)));
                 assert_eq!(table.own(record).body.len(), fields.len() * 8 + 16);
+            }
+        }
+    }
+
+    #[test]
+    fn ids_have_their_events_near_and_far() {
+        for ids in [
+            &[][..],
+            &[7],
+            &[3, 5, 9],
+            &[0, u64::MAX],
+            &[1 << 40, (1 << 40) + 4095],
+            &[5, 5 + 4096],
+        ] {
+            let events = EventIds::new(ids.iter().copied().zip(10..).collect());
+            for (id, event) in ids.iter().zip(10..) {
+                assert_eq!(events.get(*id), Some(event), "{ids:?}");
+            }
+            for other in [1, 4, 4096, 1 << 41, u64::MAX - 1] {
+                assert_eq!(events.get(other), None, "{ids:?}");
             }
         }
     }

@@ -310,13 +310,12 @@ impl SampleLayout {
         u64_at(body, self.time_offset?).map(TimestampNs)
     }
 
-    /// The process of a sample, without decoding the rest.
+    /// Process and thread of a sample, without decoding the rest.
     #[inline]
-    pub fn sample_pid(&self, body: &[u8]) -> Option<Pid> {
+    pub fn sample_thread(&self, body: &[u8]) -> Option<(Pid, Tid)> {
         let has = |field| usize::from(self.has(field));
         let at = 8 * (has(SampleType::IDENTIFIER) + has(SampleType::IP));
-        let word = u64_at(body, at).filter(|_| self.has(SampleType::TID))?;
-        Some(thread(word).0)
+        u64_at(body, at).filter(|_| self.has(SampleType::TID)).map(thread)
     }
 
     /// The cgroup of a sample, without decoding the rest: it stands near the end, where no AUX data follow.
@@ -663,7 +662,7 @@ mod tests {
         let idle = body(&[0x1000, 943, 99]);
         let task = Some((Pid(0), Tid(0)));
         assert_eq!(layout.parse(&idle).unwrap().pid_tid, task);
-        assert_eq!(layout.sample_pid(&idle), Some(Pid(0)));
+        assert_eq!(layout.sample_thread(&idle).map(|of| of.0), Some(Pid(0)));
         assert_eq!(layout.parse_id_trailer(&idle[8..]).unwrap().pid_tid, task);
         // Mappings of the kernel belong to no process either, and say so.
         let kernel = body(&[0x1000, u64::from(u32::MAX), 99]);

@@ -166,17 +166,18 @@ pub(crate) fn groups(
         let numbers = (list, (piece.thread, piece.activity, piece.site, wait));
         let number = *by_numbers.entry(numbers).or_insert_with(|| {
             let key = names.key(path, piece);
-            *by_key.entry((list, key.clone())).or_insert_with(|| {
+            let number = *by_key.entry((list, key.clone())).or_insert_with(|| {
                 lists.push(list);
                 groups.push(Group::of(key));
                 requests.push(BTreeMap::new());
                 groups.len() - 1
-            })
+            });
+            groups[number].threads.insert(piece.thread);
+            groups[number].explained.extend(explains.map(|wait| wait.thread));
+            number
         });
         calls.add(&mut requests[number], piece.thread, (piece.from, piece.to));
         let group = &mut groups[number];
-        group.threads.insert(piece.thread);
-        group.explained.extend(explains.map(|wait| wait.thread));
         group.wakers.extend(piece.waker);
         group.duration_ns += piece.duration_ns();
         group.pieces += 1;

@@ -1,8 +1,10 @@
 //! The threads, CPUs and cgroups that records name, whether or not the sideband describes them.
 
 use rustc_hash::FxHashSet;
+use whit_perfdata::attr::SampleType;
 use whit_perfdata::event_table::EventTable;
 use whit_perfdata::record::{RawRecord, record_type};
+use whit_perfdata::sample::SampleLayout;
 use whit_types::{CpuId, Pid, Tid};
 
 /// Numbers of cgroups that are told apart; a corrupt recording may name any.
@@ -10,6 +12,14 @@ const MAX_CGROUPS: usize = 1 << 20;
 
 /// Numbers of threads that are told apart, likewise.
 const MAX_THREADS: usize = 1 << 22;
+
+/// AUX data may follow the cgroup.
+fn cgroup_of(layout: &SampleLayout, body: &[u8]) -> Option<u64> {
+    match layout.sample_type.contains(SampleType::CGROUP | SampleType::AUX) {
+        true => layout.parse(body)?.cgroup,
+        false => layout.sample_cgroup(body),
+    }
+}
 
 /// Names in the samples and context switches of a stream, or of all.
 #[derive(Clone, Debug, Default)]
@@ -29,9 +39,10 @@ impl Census {
             record_type::SAMPLE => {
                 let event = events.event_of_sample(record.body);
                 let layout = event.and_then(|event| events.layout(event));
-                if let Some(sample) = layout.and_then(|layout| layout.parse(record.body)) {
-                    self.add(sample.pid_tid, sample.cpu, sample.cgroup);
-                }
+                let Some(layout) = layout else { return };
+                let body = record.body;
+                let (thread, cpu) = (layout.sample_thread(body), layout.sample_cpu(body));
+                self.add(thread, cpu, cgroup_of(layout, body));
             }
             record_type::SWITCH | record_type::SWITCH_CPU_WIDE => {
                 let id = events.parse_id_trailer(record);

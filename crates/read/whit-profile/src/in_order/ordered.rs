@@ -140,6 +140,8 @@ pub(crate) struct OrderedSamples<'p> {
     takes: BlockTimes,
     /// Records of context switches are given out whatever their time.
     ranges: Option<TimeRanges>,
+    /// By event, whether its samples are wanted; all of them without.
+    events: Option<Vec<bool>>,
     blocks: BlockOrder<'p>,
     pending: Pending,
     order: u64,
@@ -165,6 +167,7 @@ impl<'p> OrderedSamples<'p> {
             prepared,
             takes,
             ranges: prepared.time.clone(),
+            events: None,
             blocks: BlockOrder::new(&prepared.scan.plans, threads, None, progress),
             pending: Pending::default(),
             order: 0,
@@ -186,6 +189,21 @@ impl<'p> OrderedSamples<'p> {
         let blocks = BlockOrder::new(&prepared.scan.plans, threads, range, progress);
         let all = OrderedSamples::new(prepared, BlockTimes::Note, threads, progress);
         OrderedSamples { ranges: range.map(TimeRanges::from), blocks, ..all }
+    }
+
+    /// Only the samples of some events.
+    pub(crate) fn of_events(self, events: Option<Vec<bool>>) -> Self {
+        OrderedSamples { events, ..self }
+    }
+
+    fn wants(&self, record: RawRecord<'_>) -> bool {
+        let Some(wanted) =
+            self.events.as_ref().filter(|_| record.header.kind == record_type::SAMPLE)
+        else {
+            return true;
+        };
+        let event = self.prepared.events.event_of_sample(record.body);
+        event.and_then(|event| wanted.get(event)).is_some_and(|is_wanted| *is_wanted)
     }
 
     /// Samples that were given out behind later ones because memory did not suffice.
@@ -241,7 +259,7 @@ impl<'p> OrderedSamples<'p> {
         while let Some((record, tail)) = RawRecord::split(&block.bytes[at..]) {
             let end = block.bytes.len() - tail.len();
             let kind = record.header.kind;
-            if self.takes.takes(kind) {
+            if self.takes.takes(kind) && self.wants(record) {
                 let stated = stated_time(&self.prepared.events, record);
                 // Samples without a time stand in the order of the recording.
                 let by_position =

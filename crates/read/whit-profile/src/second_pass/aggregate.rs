@@ -9,6 +9,7 @@ use crate::facets::RawFacets;
 use crate::interner::{Interner, Texts};
 use crate::machine_model::process::{CommIndex, SpaceId};
 use crate::samples::Samples;
+use crate::second_pass::recent_chains::RecentChains;
 use crate::second_pass::singles::RawSingle;
 use crate::sums::block_sums::BlockSums;
 use crate::sums::examples::{ExampleSample, Examples};
@@ -102,6 +103,7 @@ pub(crate) struct Aggregate {
     max_nodes: usize,
     place_cache: FxHashMap<(SpaceId, ChainEntry), u32>,
     previous: PreviousChain,
+    recent: RecentChains,
 }
 
 /// The chain before, root first: samples in a row mostly share their outer frames.
@@ -148,6 +150,7 @@ impl Aggregate {
             max_nodes,
             place_cache: FxHashMap::default(),
             previous: PreviousChain::default(),
+            recent: RecentChains::default(),
         }
     }
 
@@ -247,6 +250,9 @@ impl Aggregate {
         chain: &[ChainEntry],
         locate: &mut impl FnMut(ChainEntry) -> CodePlace,
     ) -> u32 {
+        if let Some(node) = space.and_then(|space| self.recent.get(space, chain)) {
+            return node;
+        }
         let shared = if space.is_some() && self.previous.space == space {
             let old = &self.previous.entries;
             old.iter().zip(chain.iter().rev()).take_while(|(old, new)| old == new).count()
@@ -266,7 +272,12 @@ impl Aggregate {
             self.previous.entries.push(*entry);
             self.previous.nodes.push(parent);
         }
-        if parent == NO_NODE { self.node_of_nowhere() } else { parent }
+        let node = if parent == NO_NODE { self.node_of_nowhere() } else { parent };
+        let is_whole = self.previous.entries.len() == chain.len();
+        if let Some(space) = space.filter(|_| is_whole) {
+            self.recent.put(space, chain, node);
+        }
+        node
     }
 
     /// The node of an entry below `parent`; `None` where it would be a new one and there is no

@@ -37,7 +37,8 @@ impl TableSource {
         let of_thread = SampleWanted { facts, stacks, ..SampleWanted::default() };
         let (reading, prepared) = (self.reading(), &self.prepared);
         let progress = reading.progress(1);
-        let mut samples = OrderedSamples::within(prepared, None, reading.threads(), &progress);
+        let mut samples = OrderedSamples::within(prepared, None, reading.threads(), &progress)
+            .of_events(Some(wanted.to_vec()));
         let mut sums = SampleSums::new(reading, &Samples::default(), prepared);
         let mut announcer = NodeAnnouncer::new(prepared, &self.stacks);
         let (mut numbers, mut new_nodes) = (Vec::new(), Vec::new());

@@ -3,6 +3,7 @@
 use super::TableSource;
 use crate::second_pass::sample_sums::ParsedSample;
 use crate::time_filter::TimeRange;
+use whit_perfdata::reader::Recording;
 use whit_types::{Pid, Tid, TimestampNs};
 
 /// Which samples, and how much of them.
@@ -40,6 +41,12 @@ pub struct WantedFacts {
 }
 
 impl SampleWanted {
+    /// By event, whether its samples are wanted; `None` where all are.
+    pub(super) fn events_of(&self, recording: &Recording) -> Option<Vec<bool>> {
+        let name = self.event.as_ref()?;
+        Some(recording.events.iter().map(|event| event.name == *name).collect())
+    }
+
     pub(super) fn is_everything(&self) -> bool {
         self.time.is_none()
             && self.event.is_none()
@@ -77,11 +84,7 @@ pub(super) struct FactFinder<'a> {
 
 impl<'a> FactFinder<'a> {
     pub(super) fn new(source: &'a TableSource, wanted: &'a SampleWanted) -> FactFinder<'a> {
-        let events = wanted
-            .event
-            .as_ref()
-            .map(|name| source.recording.events.iter().map(|event| event.name == *name).collect());
-        FactFinder { source, wanted, events, last: None }
+        FactFinder { source, wanted, events: wanted.events_of(&source.recording), last: None }
     }
 
     /// The facts of a sample; `None` where the sample is not wanted.

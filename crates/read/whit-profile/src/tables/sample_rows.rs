@@ -123,7 +123,8 @@ impl TableSource {
         }
         let (reading, prepared) = (self.reading(), &self.prepared);
         let (threads, progress) = (reading.threads(), reading.progress(1));
-        let mut samples = OrderedSamples::within(prepared, wanted.time, threads, &progress);
+        let mut samples = OrderedSamples::within(prepared, wanted.time, threads, &progress)
+            .of_events(wanted.events_of(&self.recording));
         let make = |number| Worker {
             number,
             wanted,
