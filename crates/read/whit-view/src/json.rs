@@ -20,7 +20,7 @@ use crate::cgroup_tree::CgroupTree;
 use crate::cycle_blocks::JsonBlock;
 use crate::hists::{
     self, EventGroup, HistRow, Hists, HistsOptions, MemberTotal, MemberWeight, ShareInterval,
-    SortKey,
+    SortKey, without_digits,
 };
 use crate::json_facets::FacetMembers;
 use crate::json_list::{Counts, Each};
@@ -234,6 +234,9 @@ struct Row<'a> {
     /// Key `comm`.
     #[serde(skip_serializing_if = "Option::is_none")]
     comm: Option<&'a str>,
+    /// Key `comm_nodigit`: the command name with `<N>` in the place of numbers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    comm_nodigit: Option<String>,
     /// Key `tgid`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pid: Option<Option<i32>>,
@@ -598,6 +601,7 @@ impl<'a> Row<'a> {
         };
         let mut shown = Row {
             comm: None,
+            comm_nodigit: None,
             pid: None,
             tid: None,
             cpu: None,
@@ -635,6 +639,11 @@ impl<'a> Row<'a> {
             SortKey::Comm => {
                 let comm = row.context.comm.map(|comm| profile.comms[comm.index()].exact());
                 self.comm = Some(comm.unwrap_or_default());
+            }
+            SortKey::CommNoDigit => {
+                let comm = row.context.comm_no_digit.map(|comm| &profile.comms[comm.index()]);
+                self.comm_nodigit =
+                    Some(comm.map(|comm| without_digits(comm.exact())).unwrap_or_default());
             }
             SortKey::Pid | SortKey::Tid => self.tid = Some(row.context.tid.map(|tid| tid.0)),
             SortKey::Tgid => self.pid = Some(row.context.pid.map(|pid| pid.0)),

@@ -17,9 +17,9 @@ use whit_view::hists::{
 /// Kind of the rows, and their columns.
 #[derive(clap::Args, Debug)]
 pub(crate) struct RowArgs {
-    /// Make rows by these keys; +KEY,.. adds to the default. For samples: comm, dso, symbol, parent, srcline,
-    /// srcfile, cpu, socket, tid, pid, tgid, cgroup, container, pod, unit, time, trace, symbol_size, dso_size, addr,
-    /// weight, local_weight, ins_lat, local_ins_lat, transaction, code_page_size, parallelism. With -b: dso_from, dso_to,
+    /// Make rows by these keys; +KEY,.. adds to the default. For samples: comm, comm_nodigit, dso, symbol, parent,
+    /// srcline, srcfile, cpu, socket, tid, pid, tgid, cgroup, container, pod, unit, time, trace, symbol_size, dso_size,
+    /// addr, weight, local_weight, ins_lat, local_ins_lat, transaction, code_page_size, parallelism. With -b: dso_from, dso_to,
     /// symbol_from, symbol_to, srcline_from, srcline_to, mispredict, in_tx, abort, cycles. With --mem-mode:
     /// symbol_daddr, dso_daddr, dcacheline, phys_daddr, mem, snoop, tlb, locked, blocked, data_page_size
     #[arg(short, long, value_name = "KEY,..", help_heading = heading::ROWS, add = crate::completion::sort_keys())]

@@ -81,8 +81,8 @@ pub struct SwitchesArgs {
     /// caller, the function in which a thread starts
     #[arg(short = 'g', long, value_name = "ORDER", help_heading = heading::ROWS)]
     call_graph: Option<String>,
-    /// Make rows of the table of functions by these keys: comm, dso, symbol, tid, pid, tgid,
-    /// cgroup, container, pod, unit, wait_class
+    /// Make rows of the table of functions by these keys: comm, comm_nodigit, dso, symbol, tid,
+    /// pid, tgid, cgroup, container, pod, unit, wait_class
     #[arg(short, long, value_name = "KEY,..", help_heading = heading::ROWS)]
     sort: Option<String>,
     /// Sort by total: each function with the functions that it called (the default)

@@ -1,5 +1,6 @@
 //! Contexts: the part of a row's key that the sample brings.
 
+use std::hash::Hash;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -21,6 +22,8 @@ use super::sort_key::SortKey;
 pub struct Context {
     /// Command name at the time of the sample, where `comm` is a key.
     pub comm: Option<CommId>,
+    /// The first command name that differs in numbers alone, where `comm_nodigit` is a key.
+    pub comm_no_digit: Option<CommId>,
     /// Thread, where `pid` or `tid` is a key.
     pub tid: Option<Tid>,
     /// Process, where `tgid` is a key.
@@ -106,6 +109,8 @@ pub(super) struct ContextMaker<'p> {
     groups: CgroupGroups,
     /// For each command, the first one with its name.
     first_comm: Vec<CommId>,
+    /// The same of names without their numbers; empty where no key asks.
+    first_no_digit: Vec<CommId>,
     leader: FxHashMap<Pid, CommId>,
     /// The command of the last thread with an id: ids are used again after an exit.
     task: FxHashMap<Tid, CommId>,
@@ -117,9 +122,11 @@ impl<'p> ContextMaker<'p> {
         keys: &[SortKey],
         parents: &'p Parents,
     ) -> ContextMaker<'p> {
-        let mut first = FxHashMap::default();
-        let comms = profile.comms.iter().enumerate();
-        let first_comm = comms.map(|(i, c)| *first.entry(c).or_insert(CommId(i as u32))).collect();
+        let first_comm = first_with_name(profile.comms.iter().map(OutsideText::exact));
+        let first_no_digit = match keys.contains(&SortKey::CommNoDigit) {
+            true => first_with_name(profile.comms.iter().map(|comm| without_digits(comm.exact()))),
+            false => Vec::new(),
+        };
         let mut leader = FxHashMap::default();
         for thread in &profile.threads {
             let slot = leader.entry(thread.pid).or_insert(thread.comm);
@@ -142,6 +149,7 @@ impl<'p> ContextMaker<'p> {
             first_facets: first_facets(profile, keys),
             groups: CgroupGroups::new(profile, keys),
             first_comm,
+            first_no_digit,
             leader,
             task: profile.threads.iter().map(|t| (t.tid, t.comm)).collect(),
         }
@@ -152,6 +160,7 @@ impl<'p> ContextMaker<'p> {
         if self.by_comm {
             context.comm = Some(self.first_comm[row.comm.index()]);
         }
+        context.comm_no_digit = self.first_no_digit.get(row.comm.index()).copied();
         if self.by_thread || self.by_process {
             self.add_task(&mut context, row.thread);
         }
@@ -190,6 +199,24 @@ impl<'p> ContextMaker<'p> {
             context.thread_comm = self.task.get(&thread.tid).copied();
         }
     }
+}
+
+/// For each name, the first one that equals it.
+fn first_with_name<T: Eq + Hash>(names: impl Iterator<Item = T>) -> Vec<CommId> {
+    let mut first = FxHashMap::default();
+    names.zip(0..).map(|(name, number)| *first.entry(name).or_insert(CommId(number))).collect()
+}
+
+/// A command name with `<N>` in the place of each number, as perf has it.
+pub(crate) fn without_digits(name: &str) -> String {
+    let mut text = String::with_capacity(name.len());
+    let mut rest = name;
+    while let Some(at) = rest.find(|letter: char| letter.is_ascii_digit()) {
+        text.push_str(&rest[..at]);
+        text.push_str("<N>");
+        rest = rest[at..].trim_start_matches(|letter: char| letter.is_ascii_digit());
+    }
+    text + rest
 }
 
 /// The cgroups that stand for others of the same container, pod or unit.

@@ -52,7 +52,7 @@ pub use build::{hists, hists_by_block};
 pub use chain_tree::{ChainEntry, ChainNode, ChainTree};
 pub use code_location::{CodeLocation, SourceKey};
 pub use context::{Context, listed, lists_function, names_function};
-pub(crate) use context::{cgroup_part, has_part};
+pub(crate) use context::{cgroup_part, has_part, without_digits};
 pub(crate) use facet_key::CACHE_LINE_BYTES;
 pub use field::{Field, Fields, UnknownField};
 pub use group::{EventGroup, MemberTotal, MemberWeight, group_hists, groups};

@@ -13,6 +13,7 @@ use whit_profile::Facets;
 use whit_profile::model::{DsoKind, Profile};
 
 use super::code_location::SourceKey;
+use super::context::without_digits;
 use super::data_source::bits;
 use super::facet_key::CACHE_LINE_BYTES;
 use super::field::Field;
@@ -114,6 +115,13 @@ fn by_key(key: SortKey, profile: &Profile, a: &HistRow, b: &HistRow) -> Ordering
         SortKey::Pid | SortKey::Tid => a.context.tid.cmp(&b.context.tid),
         SortKey::Tgid => a.context.pid.cmp(&b.context.pid),
         SortKey::Comm => comm(profile, a).cmp(comm(profile, b)),
+        SortKey::CommNoDigit => {
+            let name = |row: &HistRow| {
+                let comm = row.context.comm_no_digit?;
+                Some(without_digits(profile.comms[comm.index()].exact()))
+            };
+            name(a).cmp(&name(b))
+        }
         SortKey::Cpu => a.context.cpu.cmp(&b.context.cpu),
         SortKey::Dso => dso(profile, a).cmp(&dso(profile, b)),
         SortKey::Symbol => symbol(profile, a).cmp(&symbol(profile, b)),

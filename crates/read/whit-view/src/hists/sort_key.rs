@@ -51,6 +51,8 @@ sort_keys! {
     Tgid = "tgid", "    Pid:Command", 0;
     /// Command name.
     Comm = "comm", "Command", 0;
+    /// Command name with `<N>` in the place of numbers.
+    CommNoDigit = "comm_nodigit", "CommandNoDigit", 0;
     /// Binary.
     Dso = "dso", "Shared Object", 0;
     /// Function.

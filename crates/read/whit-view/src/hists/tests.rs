@@ -223,6 +223,26 @@ fn cgroups_containers_and_units_make_rows() {
 }
 
 #[test]
+fn commands_that_differ_in_numbers_are_one_row() {
+    let mut builder = Builder::default();
+    let event = builder.event("cycles");
+    for (number, comm) in ["kworker/3:12", "kworker/10:0", "7", "kworker/u4"].iter().enumerate() {
+        let who = Who { comm, ..MAIN };
+        builder.sample(event, who, &[user("main", 1)], 1 << number);
+    }
+    let rows = |sort: &str| {
+        let hists = hists(&builder.profile, event, &by(sort));
+        let name = |row: &HistRow| {
+            let comm = builder.profile.comms[row.context.comm_no_digit.unwrap().index()].exact();
+            format!("{} {}", row.self_period, without_digits(comm))
+        };
+        hists.rows.iter().map(name).collect::<Vec<_>>()
+    };
+    assert_eq!(rows("comm_nodigit"), ["8 kworker/u<N>", "4 <N>", "3 kworker/<N>:<N>"]);
+    assert_eq!(rows("comm_nodigit,comm").len(), 4);
+}
+
+#[test]
 fn a_hierarchy_has_the_sums_in_front_of_their_parts() {
     let mut builder = Builder::default();
     let event = builder.event("cycles");

@@ -8,7 +8,7 @@ use whit_profile::model::{Frame, FrameId, Profile, TextId};
 use whit_profile::parallelism::Parallelism;
 use whit_types::{OutsideText, short_container_id};
 
-use crate::hists::{CACHE_LINE_BYTES, HistRow, SortKey, SourceKey, data_source};
+use crate::hists::{CACHE_LINE_BYTES, HistRow, SortKey, SourceKey, data_source, without_digits};
 
 /// Digits of an address: the least width that perf gives a binary's column where a symbol is missing.
 pub(super) const ADDRESS_DIGITS: usize = 16;
@@ -33,6 +33,10 @@ pub(super) fn write_key(
     // Writing to a String cannot fail.
     let _ = match key {
         SortKey::Comm => write!(out, "{}", comm(row.context.comm)),
+        SortKey::CommNoDigit => {
+            let name = row.context.comm_no_digit.map(|id| profile.comms[id.index()].exact());
+            write!(out, "{}", OutsideText::from(without_digits(name.unwrap_or_default())))
+        }
         SortKey::Pid | SortKey::Tid => {
             let tid = row.context.tid.map_or(-1, |t| t.0);
             write!(out, "{tid:>7}:{}", comm(row.context.thread_comm))

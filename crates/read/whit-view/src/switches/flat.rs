@@ -4,7 +4,7 @@ use super::SwitchViewOptions;
 use super::stacks::{ChainEntry, Stacks};
 use super::tree::weight;
 use super::waits;
-use crate::hists::{SortKey, cgroup_part};
+use crate::hists::{SortKey, cgroup_part, without_digits};
 use rustc_hash::{FxHashMap, FxHashSet};
 use whit_profile::model::{Profile, ThreadId};
 use whit_profile::switches::{
@@ -60,8 +60,15 @@ impl FlatSort {
         FlatSort { keys: keys.map(FlatSortKey::OfSamples).to_vec() }
     }
 
-    const KEYS: [SortKey; 6] =
-        [SortKey::Comm, SortKey::Pid, SortKey::Tid, SortKey::Tgid, SortKey::Dso, SortKey::Symbol];
+    const KEYS: [SortKey; 7] = [
+        SortKey::Comm,
+        SortKey::CommNoDigit,
+        SortKey::Pid,
+        SortKey::Tid,
+        SortKey::Tgid,
+        SortKey::Dso,
+        SortKey::Symbol,
+    ];
 
     /// Whether a key needs the cgroups of samples.
     pub fn has_cgroups(&self) -> bool {
@@ -128,6 +135,8 @@ type RowParts = (Option<ThreadId>, Option<u32>, Option<WaitClass>, Option<u32>, 
 pub struct FlatKey {
     /// Command name.
     pub comm: Option<OutsideText>,
+    /// The same with `<N>` in the place of numbers.
+    pub comm_no_digit: Option<OutsideText>,
     /// Thread, and its last command name.
     pub tid: Option<(i32, OutsideText)>,
     /// Process.
@@ -183,7 +192,8 @@ impl FlatTable {
             || sort
                 .of_samples()
                 .any(|key| matches!(key, SortKey::Pid | SortKey::Tid | SortKey::Tgid));
-        let by_comm = sort.of_samples().any(|key| key == SortKey::Comm);
+        let by_comm =
+            sort.of_samples().any(|key| matches!(key, SortKey::Comm | SortKey::CommNoDigit));
         let parts = Parts::of(stacks, switches, sort.has_class() || sort.has_object());
         for (row, mut frames, wait_class, sums) in parts.each(stacks, switches) {
             table.total.add(&sums);
@@ -275,6 +285,9 @@ fn flat_key(
     for key in sort.of_samples() {
         match key {
             SortKey::Comm => flat.comm = Some(profile.comms[comm].clone()),
+            SortKey::CommNoDigit => {
+                flat.comm_no_digit = Some(without_digits(profile.comms[comm].exact()).into());
+            }
             SortKey::Pid | SortKey::Tid => {
                 flat.tid = Some((info.tid.0, profile.comms[info.comm.index()].clone()));
             }
@@ -311,6 +324,7 @@ impl FlatKey {
         let shown = |name: &Option<OutsideText>| name.iter().map(ToString::to_string).collect();
         match key {
             SortKey::Comm => shown(&self.comm),
+            SortKey::CommNoDigit => shown(&self.comm_no_digit),
             SortKey::Pid | SortKey::Tid => match &self.tid {
                 Some((tid, comm)) => format!("{tid:>7}:{comm}"),
                 None => String::new(),

@@ -7,8 +7,8 @@ use std::process::Command;
 
 use crate::perf_rows::{START, in_directory, narrow, place, record_program, write_branches};
 use crate::script_fields::assert_same_samples;
-use crate::support::Skip;
-use crate::support::tools::{perf, record, repository, text, whit, workload};
+use crate::support::tools::{newest_perf, perf, record, repository, text, whit, workload};
+use crate::support::{Skip, check};
 
 /// The lines of a report that are not about the tool: its tables, with the lines that name their events.
 fn lines(report: &str) -> Vec<&str> {
@@ -345,6 +345,31 @@ fn the_header_has_the_lines_of_perf() {
         assert!(missing.is_empty(), "{missing:#?}\n{ours:#?}");
         for start in ["# event : name = page-faults, , id = {", "# pmu mappings", "# group: {"] {
             assert!(compared.iter().any(|line| line.starts_with(start)), "{start}: {theirs}");
+        }
+        Ok(())
+    });
+}
+
+/// Programs with names that differ in numbers alone.
+#[test]
+fn names_of_commands_without_numbers_are_those_of_perf() {
+    check("names_of_commands_without_numbers_are_those_of_perf", || {
+        let folder = tempfile::tempdir().expect("make a directory");
+        let mut script = Vec::new();
+        for name in ["worker1:20", "worker33:4", "9", "plain"] {
+            let program = folder.path().join(name);
+            whit_testing::run::copy_program(workload("deep")?, &program);
+            script.push(format!("{} --iterations 20000", program.display()));
+        }
+        let path = folder.path().join("recording.data");
+        let mut recorder = whit();
+        recorder.args(["record", "--engine=ring", "-q", "-e", "cpu-clock:u", "-o"]).arg(&path);
+        record(recorder.args(["--", "sh", "-c", &script.join(" && ")]))?;
+        for keys in ["comm_nodigit", "comm_nodigit,dso"] {
+            let theirs = run(newest_perf()?, &path, &["-s", keys]);
+            let ours = run(whit(), &path, &["-s", keys]);
+            assert_eq!(narrow(&lines(&ours)), narrow(&lines(&theirs)), "{keys}");
+            assert!(ours.contains("worker<N>:<N>"), "{ours}");
         }
         Ok(())
     });
