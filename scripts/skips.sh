@@ -131,7 +131,7 @@ condition() {
         no-java) ! java -XX:+UnlockDiagnosticVMOptions -XX:-DumpPerfMapAtExit --describe-module jdk.compiler >/dev/null 2>&1 ;;
         no-dotnet) ! "${DOTNET_PYTHON:-python3}" -c 'import dotnetcore2, pythonnet, clr_loader' >/dev/null 2>&1 ;;
         no-systemd-analyze) ! have systemd-analyze ;;
-        no-consumers) [ ! -e target/setup/consumers/with-datafusion ] ;;
+        no-consumers) [ ! -e target/setup/consumers/with-mcp ] ;;
         no-spark) [ ! -d target/cluster/pyspark/deps/jars ] || [ ! -x target/cluster/python/bin/python ] || ! have java ;;
         no-collector) [ ! -x target/setup/receivers/bin/collector ] ;;
         no-parca) [ ! -x target/setup/receivers/bin/parca ] ;;

@@ -7,6 +7,7 @@ use crate::output::{OutputForm, Writer};
 use crate::views::VIEWS;
 use crate::{percentile, square_root, virtual_table};
 use rusqlite::fallible_iterator::FallibleIterator;
+use rusqlite::limits::Limit;
 use rusqlite::{Batch, Connection, InterruptHandle, Statement};
 use std::io::Write;
 use std::sync::Arc;
@@ -70,6 +71,8 @@ impl Session {
 
     fn set_up(&self) -> rusqlite::Result<()> {
         let connection = &self.connection;
+        // Statements read recordings, and write no database of anybody.
+        connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
         let memory = self.options.memory_bytes;
         let cache_kib = (memory / CACHE_SHARE) >> 10;
         connection.execute_batch(&format!(

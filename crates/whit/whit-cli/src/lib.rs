@@ -32,6 +32,7 @@ pub mod interface;
 mod latency;
 mod list;
 mod locks;
+mod mcp;
 pub mod message;
 pub mod output;
 mod own_names;
@@ -120,6 +121,8 @@ enum Command {
     Query(query::QueryArgs),
     /// List the events for -e, and check which of them open on this machine
     List(list::ListArgs),
+    /// Answer an assistant's questions about recordings (Model Context Protocol)
+    Mcp(mcp::McpArgs),
     /// Check what this machine can record, and name the remedy for each refusal
     Doctor(doctor::DoctorArgs),
     /// Allow the members of a group to record without being root
@@ -208,6 +211,7 @@ fn run() -> Result<u8> {
         Command::List(args) => list::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Setup(args) => setup::run(&args),
+        Command::Mcp(args) => mcp::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Completions(args) => completion::run(&args),
         Command::Help(args) => help::run(&args),

@@ -171,9 +171,14 @@ pub(super) const TOOLS: &[Tool] = &[
                 of @ ("waits" | "locks" | "wall" | "requests") => words.push(format!("--{of}")),
                 other => return Err(format!("there is no difference of {other}")),
             }
-            words.push("--".to_owned());
             for side in ["before", "after"] {
-                words.push(arguments.get(side)?.to_owned());
+                let path = arguments.get(side)?;
+                // A name that looks like an option is one of a file here.
+                words.push(if path.starts_with('-') {
+                    format!("./{path}")
+                } else {
+                    path.to_owned()
+                });
             }
             Ok(words)
         },

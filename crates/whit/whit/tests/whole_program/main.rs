@@ -53,6 +53,7 @@ mod latency;
 mod locks;
 mod long_names;
 mod many_mappings;
+mod mcp;
 mod memory;
 mod off_cpu;
 mod option_scope;

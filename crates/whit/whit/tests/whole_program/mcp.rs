@@ -146,6 +146,7 @@ fn wrong_messages_and_arguments_name_the_reason() {
         ("brief", json!({ "recording": "--output=x" }), "--output=x"),
         ("wait", json!({ "recording": waits, "wait": "w-1-abc" }), "w-1-abc"),
         ("diff", json!({ "before": waits, "after": waits, "of": "luck" }), "no difference of luck"),
+        ("diff", json!({ "before": "--html=x", "after": waits }), "./--html=x"),
         ("sql", json!({ "recording": waits, "statement": "SELECT" }), "incomplete input"),
         (
             "sql",
