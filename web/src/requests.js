@@ -22,7 +22,7 @@ export const SPLIT_PARTS = [
 ];
 
 /** Kinds of pieces that are no class of waits, with the part of a call that they are. */
-const PARTS_OF_KINDS = /** @type {Record<string, number>} */ ({ running: 0, preempted: 1, 'run-queue': 1, throttled: 2, unknown: 4 });
+const PARTS_OF_KINDS = /** @type {Record<string, number>} */ ({ running: 0, preempted: 1, 'run-queue': 1, runnable: 1, throttled: 2, unknown: 4 });
 
 /** The colour of a piece of this kind.
  *  @param {string} kind

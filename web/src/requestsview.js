@@ -96,7 +96,7 @@ export class RequestsView {
 
   /** Selects a time since the beginning of the call, and a thread, in all views.
    *  @param {TimeRange | null} range
-   *  @param {{ pid: number, tid: number } | null} lane */
+   *  @param {{ pid: number, tid: number | null } | null} lane */
   #select(range, lane) {
     const { page } = this;
     const begin = this.#call()?.fromNs ?? 0;

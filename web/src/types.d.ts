@@ -549,7 +549,8 @@ export interface PathRow {
 
 /** A path in the page's block; columns are text. */
 export interface RequestPathBlock {
-  lanes: [pid: number, tid: number, name: string][];
+  /** `tid` is null for goroutines. */
+  lanes: [pid: number, tid: number | null, name: string][];
   durationNs: string;
   lane: string;
   kind: string;
@@ -562,7 +563,7 @@ export interface RequestPathBlock {
 
 /** The critical path of a request: pieces follow each other from its beginning to its end. */
 export interface CallPath {
-  lanes: { pid: number; tid: number; name: string }[];
+  lanes: { pid: number; tid: number | null; name: string }[];
   /** Since the beginning of the request. */
   fromNs: Float64Array;
   durationNs: Float64Array;
@@ -582,7 +583,8 @@ export interface RequestCallBlock {
   fromNs: number;
   durationNs: number;
   pid: number;
-  tid: number;
+  /** Null for goroutines. */
+  tid: number | null;
   thread: string;
   key: string | null;
   split: Split;

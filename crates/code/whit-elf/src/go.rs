@@ -39,6 +39,10 @@ const LEAVES: [u8; 2] = [0xc3, 0xff];
 
 /// Functions of Go's scheduler: a goroutine waits, its wait ends, a thread runs it.
 const SCHEDULER: [&str; 3] = ["runtime.gopark", "runtime.ready", "runtime.execute"];
+/// The network's poller has found a file ready.
+const POLLER: &[u8] = b"runtime.netpollready";
+/// It gives a new goroutine.
+const CREATOR: &[u8] = b"runtime.newproc1";
 /// Names of the reasons for which goroutines wait: an array of strings.
 const REASONS: &[u8] = b"runtime.waitReasonStrings";
 /// Address and size.
@@ -56,6 +60,10 @@ pub struct GoScheduler {
     /// Behind the first instructions of `runtime.gopark`, `runtime.ready` and `runtime.execute`: their frame is there,
     /// and their arguments are in the registers still. Before them, a stack that has to grow begins the function again.
     pub functions: [FileOffset; 3],
+    /// The same of `runtime.netpollready`, where the program has it.
+    pub poller: Option<FileOffset>,
+    /// Address and size of `runtime.newproc1`, where the program has it.
+    pub creator: Option<(Svma, u64)>,
     /// The names of reasons, by number.
     pub reasons: Vec<String>,
 }
@@ -91,12 +99,16 @@ impl ElfImage {
         }
         let names = self.string_table(TableKind::Symtab).unwrap_or_default();
         let mut functions = [None; 3];
-        let mut reasons = None;
+        let (mut reasons, mut poller, mut creator) = (None, None, None);
         self.for_each_symbol(TableKind::Symtab, |symbol| {
             let name = names.get(symbol.name as usize..).unwrap_or_default();
             let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
             if name == REASONS {
                 reasons = Some((Svma(symbol.value), symbol.size));
+            } else if name == CREATOR {
+                creator = Some((Svma(symbol.value), symbol.size));
+            } else if name == POLLER {
+                poller = self.behind_go_prologue(Svma(symbol.value), symbol.size);
             } else if let Some(at) = SCHEDULER.iter().position(|it| it.as_bytes() == name) {
                 functions[at] = Some(Svma(symbol.value));
             }
@@ -104,18 +116,22 @@ impl ElfImage {
         let mut offsets = [FileOffset(0); 3];
         for ((offset, start), name) in offsets.iter_mut().zip(functions).zip(SCHEDULER) {
             let start = start.ok_or_else(|| NoGoScheduler::NoSymbol(name.to_owned()))?;
-            let code = self.code_at(start, PROLOGUE_WITHIN as u64).unwrap_or_default();
-            let begin = code.windows(PROLOGUE.len()).position(|bytes| bytes == PROLOGUE);
-            let behind = begin.map(|at| Svma(start.0.saturating_add((at + PROLOGUE.len()) as u64)));
-            *offset = behind
-                .and_then(|at| self.file_offset_of(at))
-                .ok_or(NoGoScheduler::OtherCode(name))?;
+            let behind = self.behind_go_prologue(start, u64::MAX);
+            *offset = behind.ok_or(NoGoScheduler::OtherCode(name))?;
         }
         let reasons = reasons.and_then(|(start, size)| self.go_strings(start, size));
         let reasons = reasons.ok_or_else(|| {
             NoGoScheduler::NoSymbol(String::from_utf8_lossy(REASONS).into_owned())
         })?;
-        Ok(GoScheduler { functions: offsets, reasons })
+        Ok(GoScheduler { functions: offsets, poller, creator, reasons })
+    }
+
+    /// Behind the first instructions of a Go function of some size: its frame record is on the stack, and its arguments are
+    /// in the registers still. `None` for functions without a frame.
+    pub fn behind_go_prologue(&self, start: Svma, size: u64) -> Option<FileOffset> {
+        let code = self.code_at(start, size.min(PROLOGUE_WITHIN as u64))?;
+        let begin = code.windows(PROLOGUE.len()).position(|bytes| bytes == PROLOGUE)?;
+        self.file_offset_of(Svma(start.0.saturating_add((begin + PROLOGUE.len()) as u64)))
     }
 
     /// An array of strings.
@@ -146,7 +162,7 @@ impl ElfImage {
     }
 
     /// Whether Go's compiler made the program.
-    fn is_go(&self) -> bool {
+    pub fn is_go(&self) -> bool {
         self.sections().iter().any(|section| section.name.ends_with(GO_SECTION))
     }
 

@@ -1,7 +1,7 @@
 //! Goroutines: threads that Go's own scheduler runs on those of the kernel.
 //!
-//! Samples of three events say when a goroutine parks, when it becomes ready, and when it runs again. Their names say
-//! which of them an event is; their fields are below.
+//! Samples of events say when a goroutine is made, parks, becomes ready, and runs again. Their names say which of
+//! them an event is; their fields are below.
 
 use crate::bytes::Cursor;
 use crate::feature::{Feature, Features};
@@ -12,6 +12,8 @@ const NAME_BYTES_MAX: usize = 256;
 
 /// In front of the names of the events.
 const PREFIX: &str = "goroutine:";
+/// The name of the event of the network's poller, which has found a file ready: waits for it end so.
+pub const POLL_EVENT: &str = "goroutine:poll";
 
 /// The field with the address of the goroutine's `runtime.g`: another one may have it once a goroutine has ended.
 pub const ADDRESS: &str = "g";
@@ -30,14 +32,28 @@ pub const SEMAPHORE: &str = "semaphore";
 pub const READ_FILE: &str = "read_fd";
 /// The same where it writes.
 pub const WRITE_FILE: &str = "write_fd";
-/// The field with the address of the goroutine that makes another one ready; zero for the scheduler itself.
+/// The field with the address of the goroutine that makes another one, or makes it ready; zero for the scheduler itself.
 pub const WAKER: &str = "waker";
 /// The field with the number of that goroutine.
 pub const WAKER_NUMBER: &str = "waker_goid";
+/// The field with the address of the goroutine that reads from the file of a poll; a value up to [`NO_GOROUTINE`] for none.
+pub const READER: &str = "reader";
+/// The field with the number of that goroutine.
+pub const READER_NUMBER: &str = "reader_goid";
+/// The same of the one that writes.
+pub const WRITER: &str = "writer";
+/// The field with the number of that goroutine.
+pub const WRITER_NUMBER: &str = "writer_goid";
+/// The field with the reason of a poll: the byte `r` for data to read, `w` for room to write, their sum for both.
+pub const MODE: &str = "mode";
+/// The words of a file for its goroutines have states up to this value (`pdReady`, `pdWait`).
+pub const NO_GOROUTINE: u64 = 2;
 
 /// A change of a goroutine.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Change {
+    /// Another one makes it.
+    Create,
     /// It waits from here on.
     Park,
     /// The wait has ended.
@@ -47,11 +63,12 @@ pub enum Change {
 }
 
 impl Change {
-    /// In the order of a wait.
-    pub const ALL: [Change; 3] = [Change::Park, Change::Ready, Change::Run];
+    /// In the order of a goroutine's life.
+    pub const ALL: [Change; 4] = [Change::Create, Change::Park, Change::Ready, Change::Run];
 
     fn word(self) -> &'static str {
         match self {
+            Change::Create => "create",
             Change::Park => "park",
             Change::Ready => "ready",
             Change::Run => "run",
@@ -124,7 +141,7 @@ mod tests {
         for change in Change::ALL {
             assert_eq!(Change::of(&change.event_name()), Some(change));
         }
-        for other in ["goroutine:", "park", "goroutine:parks", "cycles"] {
+        for other in [POLL_EVENT, "goroutine:", "park", "goroutine:parks", "cycles"] {
             assert_eq!(Change::of(other), None);
         }
     }

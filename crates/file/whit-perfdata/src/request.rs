@@ -12,6 +12,9 @@ const PREFIX: &str = "request:";
 
 /// The field with the stack pointer.
 pub const STACK_POINTER: &str = "sp";
+/// The field with the address above the stack of a goroutine. Its stack may move meanwhile: the distance to this address
+/// stays. The goroutine is in the fields of [`crate::goroutine`].
+pub const STACK_TOP: &str = "stack_top";
 /// The field with the key: a number or a text.
 pub const KEY: &str = "key";
 

@@ -36,7 +36,8 @@ const PORT: &str = "7117";
 const EXAMPLES: &str = "\
 Example:
   whit bench requests --calls 100000 --rounds 3
-  whit bench requests --by socket";
+  whit bench requests --by socket
+  whit bench requests --by goroutine";
 
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
@@ -68,6 +69,8 @@ fn calls() -> clap::builder::RangedU64ValueParser<u64> {
 pub(crate) enum By {
     /// The call of a function, and its return.
     Function,
+    /// The same in a Go program, whose goroutines are recorded too.
+    Goroutine,
     /// Data that a server receives, and its answer.
     Socket,
 }
@@ -78,6 +81,7 @@ impl By {
     fn program(self) -> &'static str {
         match self {
             By::Function => "requests",
+            By::Goroutine => "gorequests-go",
             By::Socket => "sockets",
         }
     }
@@ -85,15 +89,20 @@ impl By {
     /// How the program says the time of a request in nanoseconds.
     fn said(self) -> &'static str {
         match self {
-            By::Function => "ns_per_call=",
+            By::Function | By::Goroutine => "ns_per_call=",
             By::Socket => "ns_per_request=",
         }
     }
 
     fn ways(self) -> Vec<Way> {
         let mut ways = Way::value_variants().to_vec();
-        // Programs record sockets.
-        ways.retain(|way| self == By::Function || *way != Way::Ring);
+        ways.retain(|way| match self {
+            By::Function => true,
+            // perf's probe of returns puts an address into the stack, which Go's runtime does not survive.
+            By::Goroutine => *way != Way::Perf,
+            // Programs record sockets.
+            By::Socket => *way != Way::Ring,
+        });
         ways
     }
 }
@@ -162,7 +171,7 @@ impl Options {
     /// Requests of a run.
     fn requests(&self) -> u64 {
         match self.by {
-            By::Function => self.calls,
+            By::Function | By::Goroutine => self.calls,
             By::Socket => self.calls.div_ceil(10),
         }
     }
@@ -187,6 +196,7 @@ impl Job<'_> {
         let requests = self.options.requests().to_string();
         match self.options.by {
             By::Function => command.args(["--empty", &requests]),
+            By::Goroutine => command.args(["-empty", &requests]),
             By::Socket => {
                 command.args(["--quiet", "--clients", "1", "--port", PORT, "--requests", &requests])
             }
@@ -221,6 +231,7 @@ impl Job<'_> {
         };
         let request = match self.options.by {
             By::Function => format!("call={}:{FUNCTION}", self.program.display()),
+            By::Goroutine => format!("call={}:main.{FUNCTION}", self.program.display()),
             By::Socket => format!("call=tcp:{PORT}"),
         };
         let whit = |engine, options: &[&str]| {
@@ -237,7 +248,7 @@ impl Job<'_> {
             Way::Perf => {
                 let mut command = of(&perf(), &["record", "-q", "-N", "-m", "4M"]);
                 match self.options.by {
-                    By::Function => {
+                    By::Function | By::Goroutine => {
                         let events = probes.into_iter().flat_map(Probes::events);
                         events.for_each(|event| {
                             command.args(["-e", &event]);
@@ -282,6 +293,7 @@ impl Figures for Comparison {
         self.versions.iter().for_each(|version| page.fact(version));
         let what = match self.by {
             By::Function => "calls of an empty function",
+            By::Goroutine => "calls of an empty function of a Go program",
             By::Socket => "requests that do nothing by a connection of TCP, one after the other,",
         };
         page.fact(format_args!("{} {what} in each run", self.calls));

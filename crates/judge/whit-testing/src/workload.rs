@@ -8,7 +8,7 @@ use crate::run::{command, repository, succeed};
 
 /// Workloads that are not C++.
 const COMPILERS: [(&str, &[&str]); 3] = [
-    ("go", &["deep-go", "collect-go", "goroutines-go"]),
+    ("go", &["deep-go", "collect-go", "goroutines-go", "gorequests-go"]),
     ("rustc", &["deep-rs"]),
     (
         "cc",

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use serde::Serialize;
 use whit_types::{OutsideText, TimestampNs};
 use whit_view::requests::{Columns, remarks};
-use whit_view::why::{activity_text, activity_word, explained, hand_over_text, thread_text, what};
+use whit_view::why::{activity_text, activity_word, explained, hand_over_text, name_text, what};
 use whit_why::{Activity, Call, Explained, Place, Places, Requests, RequestsOfName, Why};
 
 use super::columns;
@@ -78,7 +78,7 @@ pub struct CallRow {
     /// Its length in nanoseconds.
     pub duration_ns: u64,
     /// Process and thread.
-    pub thread: (i32, i32),
+    pub thread: (i32, Option<i32>),
     /// Name and number of the thread.
     pub thread_name: String,
     /// Its key as text.
@@ -93,7 +93,7 @@ pub struct CallRow {
 #[derive(Clone, Debug, Default)]
 pub struct PathData {
     /// Threads, by the time that the path comes to them first: process, thread, name.
-    pub lanes: Vec<(i32, i32, String)>,
+    pub lanes: Vec<(i32, Option<i32>, String)>,
     /// None where there are too many.
     pub pieces: Vec<PathPiece>,
     /// How many there are.
@@ -199,12 +199,12 @@ fn split(columns: Columns) -> Split {
 
 impl CallRow {
     fn new(requests: &Requests, call: &Call) -> CallRow {
-        let thread = requests.thread_name(call.thread);
+        let caller = requests.caller(call);
         CallRow {
             from: call.from,
             duration_ns: call.duration_ns(),
-            thread: (thread.pid.0, thread.tid.0),
-            thread_name: bounded(thread_text(thread.name.as_ref(), thread.tid.0)),
+            thread: (caller.pid.0, caller.tid()),
+            thread_name: bounded(name_text(&caller)),
             key: call.key.as_ref().map(|key| bounded(key.to_string())),
             split: split(Columns::of(&requests.parts(call))),
             path: None,
@@ -228,7 +228,9 @@ impl PathData {
         let shown = if all.len() <= MAX_PIECES { &all[..] } else { &[] };
         let pieces = shown.iter().map(|piece| {
             let place = match piece.activity {
-                Activity::RunQueue(_) | Activity::Throttled => Place::default(),
+                Activity::RunQueue(_) | Activity::Throttled | Activity::Runnable => {
+                    Place::default()
+                }
                 _ => places.of(&why.source, piece.site),
             };
             let hand_over = of.path.hand_over_of(piece);
@@ -249,7 +251,7 @@ impl PathData {
         });
         let lane = |thread: &u32| {
             let thread = why.thread_name(*thread);
-            (thread.pid.0, thread.tid.0, bounded(thread_text(thread.name.as_ref(), thread.tid.0)))
+            (thread.pid.0, thread.tid(), bounded(name_text(&thread)))
         };
         PathData {
             pieces,
@@ -299,7 +301,8 @@ struct CallBlock<'a> {
     from_ns: i64,
     duration_ns: u64,
     pid: i32,
-    tid: i32,
+    /// `None` for goroutines.
+    tid: Option<i32>,
     thread: &'a str,
     key: Option<&'a str>,
     split: Split,
@@ -310,7 +313,7 @@ struct CallBlock<'a> {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct PathBlock<'a> {
-    lanes: &'a [(i32, i32, String)],
+    lanes: &'a [(i32, Option<i32>, String)],
     duration_ns: String,
     lane: String,
     kind: String,

@@ -88,6 +88,24 @@ pub enum WhyError {
         /// The thread.
         tid: Tid,
     },
+    /// There is no such goroutine.
+    #[error(
+        "{path} has no park and no run of goroutine {number}: whit goroutines --worst 20 shows numbers"
+    )]
+    NoGoroutine {
+        /// The recording.
+        path: String,
+        /// That of Go's runtime.
+        number: u64,
+    },
+    /// Several processes have such a goroutine.
+    #[error("several processes in {path} have a goroutine {number}: name a thread with --tid")]
+    SeveralGoroutines {
+        /// The recording.
+        path: String,
+        /// That of Go's runtime.
+        number: u64,
+    },
     /// It has not one process alone.
     #[error(
         "{0} has not the switches of one process alone: name a thread with --tid (whit report --tasks lists them)"

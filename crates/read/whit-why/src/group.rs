@@ -1,8 +1,10 @@
 //! Paths added up: pieces of one kind, place and thread name.
 
+use crate::goroutines::GoTasks;
+use crate::histories::Histories;
 use crate::history::{ThreadHistory, WaitSite};
 use crate::path::{Activity, HandOver, Path, Piece};
-use crate::place::{Place, Places, ThreadName};
+use crate::place::{Place, Places, ThreadName, Threads};
 use crate::requests::CallsOfThreads;
 use crate::runs::{Runs, Span, Spans};
 use rustc_hash::FxHashMap;
@@ -12,15 +14,12 @@ use std::sync::Arc;
 use whit_profile::LoadError;
 use whit_profile::switches::WaitClass;
 use whit_profile::tables::{RequestKey, TableSource};
-use whit_types::{CpuId, Pid};
-
-/// Threads of one process that have one name; with several intervals, those of any process (-1).
-type Threads = (Pid, Option<Arc<str>>);
+use whit_types::CpuId;
 
 /// The wait that a group explains.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ExplainedGroup {
-    /// Process and name of the thread that waits.
+    /// Those that wait.
     pub threads: Threads,
     /// The thing or event that it waits for.
     pub class: WaitClass,
@@ -31,7 +30,7 @@ pub struct ExplainedGroup {
 /// Common properties of the pieces of a group.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct GroupKey {
-    /// Process and name of the threads.
+    /// Those that the time was spent in.
     pub threads: Threads,
     /// Running, waiting, or why it is unknown.
     pub activity: Activity,
@@ -91,19 +90,19 @@ impl Group {
 /// connections with any port of a client.
 struct Names<'a> {
     source: &'a TableSource,
+    goroutines: &'a GoTasks,
     places: Places,
     are_several: bool,
 }
 
 impl<'a> Names<'a> {
-    fn of(source: &'a TableSource, are_several: bool) -> Names<'a> {
+    fn of(source: &'a TableSource, goroutines: &'a GoTasks, are_several: bool) -> Names<'a> {
         let places = if are_several { Places::of_several() } else { Places::default() };
-        Names { source, places, are_several }
+        Names { source, goroutines, places, are_several }
     }
 
     fn threads(&self, thread: u32) -> Threads {
-        let thread = ThreadName::of(self.source, thread);
-        (if self.are_several { Pid(-1) } else { thread.pid }, thread.name)
+        ThreadName::of(self.source, self.goroutines, thread).threads(self.are_several)
     }
 
     fn key(&mut self, path: &Path, piece: &Piece) -> GroupKey {
@@ -117,7 +116,9 @@ impl<'a> Names<'a> {
             activity: piece.activity,
             // A thread is taken off anywhere.
             place: match piece.activity {
-                Activity::RunQueue(_) | Activity::Throttled => Place::default(),
+                Activity::RunQueue(_) | Activity::Throttled | Activity::Runnable => {
+                    Place::default()
+                }
                 _ => self.places.of(self.source, piece.site),
             },
             explains,
@@ -140,18 +141,19 @@ pub(crate) enum Sums {
 /// Adds pieces up, the longest group first: a list for all intervals, or one for each.
 pub(crate) fn groups(
     source: &TableSource,
-    threads: &[ThreadHistory],
+    histories: &Histories,
     paths: &[&Path],
     sums: Sums,
 ) -> Result<Vec<Vec<Group>>, LoadError> {
-    let mut names = Names::of(source, sums == Sums::OfAll && paths.len() > 1);
+    let goroutines = &histories.goroutines;
+    let mut names = Names::of(source, goroutines, sums == Sums::OfAll && paths.len() > 1);
     let mut groups: Vec<Group> = Vec::new();
     // The list that each group is in.
     let mut lists: Vec<usize> = Vec::new();
     let mut by_key: FxHashMap<(usize, GroupKey), usize> = FxHashMap::default();
     // Names take time, and most pieces have those of others.
     let mut by_numbers: FxHashMap<(usize, Numbers), usize> = FxHashMap::default();
-    let calls = CallsOfThreads::of(source)?;
+    let calls = CallsOfThreads::of(source, goroutines)?;
     let calls = if names.are_several { calls.without_numbers() } else { calls };
     let mut requests: Vec<BTreeMap<_, u64>> = Vec::new();
     let mut runs = Runs::default();
@@ -183,7 +185,7 @@ pub(crate) fn groups(
         group.pieces += 1;
         group.longest_ns = group.longest_ns.max(piece.duration_ns());
         if piece.activity == Activity::Running {
-            runs.add(piece, number);
+            runs.add(goroutines, piece, number);
         }
         if let Some(cpu) = piece.cpu {
             queues.entry(cpu).or_default().push(Span { from: piece.from, to: piece.to, number });
@@ -209,7 +211,7 @@ pub(crate) fn groups(
         group.requests.sort_by_key(|request| Reverse(request.2));
     }
     queues.values_mut().for_each(Spans::sort);
-    behind(threads, &queues, &mut groups);
+    behind(histories.of_threads(), &queues, &mut groups);
     let mut of_lists = vec![Vec::new(); list_of(paths.len().saturating_sub(1)) + 1];
     lists.into_iter().zip(groups).for_each(|(list, group)| of_lists[list].push(group));
     // Equal ones stay in the order of the path.

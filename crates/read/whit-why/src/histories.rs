@@ -1,6 +1,7 @@
-//! The runs and waits of a recording, by thread.
+//! The runs and waits of a recording, by thread and goroutine.
 
 use crate::error::WhyError;
+use crate::goroutines::{GoTasks, GoroutineId, Steps};
 use crate::history::{MAX_INTERVALS, Run, ThreadHistory, Wait, WaitSite, WakeUp, Waker};
 use crate::losses::Losses;
 use crate::times::Times;
@@ -9,12 +10,48 @@ use whit_profile::tables::{
 };
 use whit_types::{Tid, TimestampNs};
 
+/// Histories by the numbers of threads, and behind them those of goroutines.
+#[derive(Debug, Default)]
+pub(crate) struct Histories {
+    pub(crate) all: Vec<ThreadHistory>,
+    pub(crate) goroutines: GoTasks,
+}
+
+impl Histories {
+    /// Those of a recording, with goroutines where it has any.
+    ///
+    /// # Errors
+    /// The recording changed, or there are more than [`MAX_INTERVALS`].
+    pub(crate) fn of(
+        source: &TableSource,
+        times: Option<&Times>,
+        keeps: &dyn Fn(u32) -> bool,
+    ) -> Result<Histories, WhyError> {
+        let steps = Steps::of(source)?;
+        let mut all = histories(source, times, keeps)?;
+        let losses = Losses::of(source);
+        let is_lossy = |from, to| losses.touch(from, to);
+        let goroutines = GoTasks::add(source, steps, &mut all, &is_lossy);
+        Ok(Histories { all, goroutines })
+    }
+
+    /// Those of threads.
+    pub(crate) fn of_threads(&self) -> &[ThreadHistory] {
+        &self.all[..self.goroutines.first().min(self.all.len())]
+    }
+
+    /// The number of a goroutine, if it is recorded; else that of the thread.
+    pub(crate) fn number(&self, goroutine: Option<GoroutineId>, thread: u32) -> u32 {
+        goroutine.and_then(|id| self.goroutines.number(id)).unwrap_or(thread)
+    }
+}
+
 /// The histories of threads, by their numbers. Runs and waits of other threads than those that are kept, and those that
 /// no path of these times leads to, are left out. Creations stay: before its creation, a thread is its creator.
 ///
 /// # Errors
 /// The recording changed, or there are more than [`MAX_INTERVALS`].
-pub fn histories(
+fn histories(
     source: &TableSource,
     times: Option<&Times>,
     keeps: &dyn Fn(u32) -> bool,
@@ -103,5 +140,6 @@ fn wait_of(source: &TableSource, wait: &WaitRow) -> Wait {
         wake_up,
         is_lossy: wait.trust == Trust::Lossy,
         is_open: wait.is_open,
+        is_of_goroutine: false,
     }
 }

@@ -29,7 +29,7 @@ pub struct Run {
 pub enum Waker {
     /// An interrupt, which ends the path.
     Interrupt,
-    /// A thread, by its number.
+    /// A thread or goroutine, by its number.
     Thread(u32),
     /// No record names it, or nothing else is recorded of it.
     Unknown,
@@ -82,9 +82,11 @@ pub struct Wait {
     pub is_lossy: bool,
     /// True where the recording ends first.
     pub is_open: bool,
+    /// True where a goroutine parks, or no thread runs it: it waits for a thread of Go's scheduler, not for a CPU.
+    pub is_of_goroutine: bool,
 }
 
-/// Runs and waits of one thread.
+/// Runs and waits of one thread or goroutine.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ThreadHistory {
     runs: Vec<Run>,
@@ -169,6 +171,7 @@ impl ThreadHistory {
             wake_up: Some(creation),
             is_lossy: is_lossy(first),
             is_open: false,
+            is_of_goroutine: false,
         };
         self.waits.insert(0, wait);
         self.span = Some((creation.at, last));

@@ -47,14 +47,13 @@ mod times;
 pub use error::WhyError;
 pub use explained::Explained;
 pub use goroutines::{
-    GoPairing, GoPart, GoRow, GoWait, GoWaker, GoroutineWaits, Goroutines, WaitEnd,
+    GoPairing, GoPart, GoRow, GoWait, GoWaker, GoroutineId, GoroutineWaits, Goroutines, WaitEnd,
 };
 pub use group::{ExplainedGroup, Group, GroupKey};
-pub use histories::histories;
 pub use history::{MAX_INTERVALS, Run, ThreadHistory, Wait, WaitSite, WakeUp, Waker};
 pub use load::{Interval, SlowestOfEach, Why};
 pub use path::{Activity, HandOver, HandOverId, Path, Piece, Unknown, critical_path, own_time};
-pub use place::{Place, Places, ThreadName};
+pub use place::{Place, Places, ThreadName, Threads};
 pub use requests::{
     AllRequests, Call, ChosenRequests, Counts, EachCall, Pairing, Part, Parts, QUANTILES, Quantile,
     RecordedCall, RecordedCalls, Requests, RequestsOfName, SlowRequest, SlowRequests, Tail,

@@ -2,8 +2,9 @@
 
 use crate::error::WhyError;
 use crate::explained::Explained;
+use crate::goroutines::GoTasks;
 use crate::group::{Group, Sums, groups};
-use crate::histories::histories;
+use crate::histories::Histories;
 use crate::history::{MAX_INTERVALS, ThreadHistory};
 use crate::path::critical_path;
 use crate::place::ThreadName;
@@ -16,6 +17,8 @@ use whit_profile::warning::Warning;
 use whit_profile::{LoadError, Question, Reading};
 use whit_types::{Tid, TimestampNs};
 
+/// The number of the goroutine that runs `main.main`.
+const MAIN_GOROUTINE: u64 = 1;
 /// Bytes of a command name.
 const MAX_COMM_BYTES: usize = 15;
 
@@ -24,8 +27,10 @@ const MAX_COMM_BYTES: usize = 15;
 pub struct Interval {
     /// Requests, in place of a thread and a time.
     pub requests: Option<ChosenRequests>,
-    /// The thread; without it the first one of the recorded command.
+    /// The thread; without it the first one of the recorded command, or the first goroutine of a Go program.
     pub tid: Option<Tid>,
+    /// A goroutine by its number, in place of a thread.
+    pub goroutine: Option<u64>,
     /// One part of the recorded time; without it the whole recorded life of the thread.
     pub time: Option<TimeFilter>,
     /// Adds the pieces of each interval up, not those of all.
@@ -36,6 +41,7 @@ pub struct Interval {
 pub struct Why {
     /// The recording.
     pub source: TableSource,
+    goroutines: GoTasks,
     /// One, or those of several requests, the longest first.
     pub intervals: Vec<Explained>,
     /// The intervals are requests.
@@ -63,18 +69,28 @@ impl Question for Interval {
             let calls = chosen(&source, requests)?;
             let times = calls.iter().map(|call| TimeRange { from: call.from, to: call.to });
             let times = Times::of(times);
-            let threads = histories(&source, Some(&times), &|_| true)?;
-            return Ok(Why { are_requests: true, ..why(source, threads, calls, self.each)? });
+            let histories = Histories::of(&source, Some(&times), &|_| true)?;
+            let wanted = calls
+                .into_iter()
+                .map(|call| (histories.number(call.goroutine, call.thread), call))
+                .collect();
+            return Ok(Why { are_requests: true, ..why(source, histories, wanted, self.each)? });
         }
         let recorded = (info.first_sample.unwrap_or(TimestampNs(0)), info.last_sample);
         let recorded = (recorded.0, recorded.1.unwrap_or(TimestampNs(u64::MAX)));
         let time = self.time.as_ref().map(|time| part_of(time, recorded)).transpose()?;
         let times = time.map(|time| Times::of([time]));
-        let threads = histories(&source, times.as_ref(), &|_| true)?;
-        let thread = thread_of(&source, &threads, self.tid, path)?;
-        let (from, to) = span_of(&threads[thread as usize], time)?;
-        let interval = Call { thread, from, to, depth: 0, key: None };
-        why(source, threads, vec![interval], self.each)
+        let histories = Histories::of(&source, times.as_ref(), &|_| true)?;
+        let caller = match (self.goroutine, self.tid) {
+            (Some(number), _) => goroutine_of(&histories, number, path)?,
+            (None, Some(_)) => thread_of(&source, &histories, self.tid, path)?,
+            (None, None) => {
+                first_of(&source, &histories, thread_of(&source, &histories, None, path)?)
+            }
+        };
+        let (from, to) = span_of(&histories.all[caller as usize], time)?;
+        let interval = Call { thread: caller, goroutine: None, from, to, depth: 0, key: None };
+        why(source, histories, vec![(caller, interval)], self.each)
     }
 }
 
@@ -106,13 +122,13 @@ impl Question for SlowestOfEach {
 
 fn why(
     source: TableSource,
-    threads: Vec<ThreadHistory>,
-    wanted: Vec<Call>,
+    histories: Histories,
+    wanted: Vec<(u32, Call)>,
     each: bool,
 ) -> Result<Why, WhyError> {
     let (mut intervals, mut pieces) = (Vec::with_capacity(wanted.len()), 0);
-    for Call { thread, from, to, key, .. } in wanted {
-        let path = critical_path(&threads, thread, from, to);
+    for (thread, Call { from, to, key, .. }) in wanted {
+        let path = critical_path(&histories.all, thread, from, to);
         pieces += path.pieces.len() as u64;
         if pieces > MAX_INTERVALS {
             return Err(WhyError::TooManyPieces);
@@ -121,13 +137,14 @@ fn why(
     }
     let paths: Vec<_> = intervals.iter().map(|it| &it.path).collect();
     let sums = if each { Sums::OfEach } else { Sums::OfAll };
-    let mut lists = groups(&source, &threads, &paths, sums)?;
+    let mut lists = groups(&source, &histories, &paths, sums)?;
     let mut all = Vec::new();
     match each {
         true => intervals.iter_mut().zip(lists).for_each(|(it, groups)| it.groups = groups),
         false => all = lists.pop().unwrap_or_default(),
     }
-    Ok(Why { source, intervals, are_requests: false, groups: all })
+    let goroutines = histories.goroutines;
+    Ok(Why { source, goroutines, intervals, are_requests: false, groups: all })
 }
 
 impl Why {
@@ -136,12 +153,12 @@ impl Why {
     /// # Errors
     /// The recording changed while it was read.
     pub fn stacks(&self) -> Result<Stacks, LoadError> {
-        stacks(&self.source, &self.intervals)
+        stacks(&self.source, &self.goroutines, &self.intervals)
     }
 
-    /// A thread by its number.
-    pub fn thread_name(&self, thread: u32) -> ThreadName {
-        ThreadName::of(&self.source, thread)
+    /// A thread or goroutine by its number.
+    pub fn thread_name(&self, number: u32) -> ThreadName {
+        ThreadName::of(&self.source, &self.goroutines, number)
     }
 
     /// Defects of the recording.
@@ -168,14 +185,33 @@ fn part_of(
     }
 }
 
+/// The goroutine to explain.
+fn goroutine_of(histories: &Histories, number: u64, path: String) -> Result<u32, WhyError> {
+    let mut alike = histories.goroutines.with_number(number);
+    match (alike.next(), alike.next()) {
+        (Some((goroutine, _)), None) => Ok(goroutine),
+        (Some(_), Some(_)) => Err(WhyError::SeveralGoroutines { path, number }),
+        (None, _) if histories.goroutines.is_empty() => Err(WhyError::NoGoroutines(path)),
+        (None, _) => Err(WhyError::NoGoroutine { path, number }),
+    }
+}
+
+/// The first goroutine of a Go program, whose threads run any goroutine; else the thread.
+fn first_of(source: &TableSource, histories: &Histories, thread: u32) -> u32 {
+    let process = source.thread(thread).map(|row| row.pid);
+    let mut alike = histories.goroutines.with_number(MAIN_GOROUTINE);
+    let of_process = alike.find(|(_, id)| Some(id.process) == process);
+    of_process.map_or(thread, |(number, _)| number)
+}
+
 /// The thread to explain.
 fn thread_of(
     source: &TableSource,
-    threads: &[ThreadHistory],
+    histories: &Histories,
     wanted: Option<Tid>,
     path: String,
 ) -> Result<u32, WhyError> {
-    let known = (0..).zip(threads).filter(|(_, history)| history.span().is_some());
+    let known = (0..).zip(histories.of_threads()).filter(|(_, history)| history.span().is_some());
     let numbered = known.filter_map(|(number, history)| {
         let row = source.thread(number)?;
         Some((number, history, row))

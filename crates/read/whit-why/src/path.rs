@@ -30,6 +30,8 @@ pub enum Activity {
     RunQueue(WaitKind),
     /// The thread was taken off since its cgroup has used its quota of CPU time up.
     Throttled,
+    /// The goroutine could run, and Go's scheduler has no thread run it.
+    Runnable,
     /// The thread waits for something that no thread of the recording did: the wait ends by an interrupt.
     Waiting(WaitClass),
     /// The wait had not ended when the recording did.
@@ -285,6 +287,7 @@ impl<'a> Walk<'a> {
         let Wait { from, kind, class, site, .. } = wait;
         if kind == WaitKind::Preempt {
             let activity = match class {
+                _ if wait.is_of_goroutine => Activity::Runnable,
                 WaitClass::Throttled => Activity::Throttled,
                 _ => Activity::RunQueue(kind),
             };
@@ -297,7 +300,11 @@ impl<'a> Walk<'a> {
             return self.unknown(from, Unknown::NoWakeUp, site, None);
         };
         if wake_up.at < self.time {
-            return self.piece(wake_up.at.max(from), Activity::RunQueue(kind), site, None);
+            let activity = match wait.is_of_goroutine {
+                true => Activity::Runnable,
+                false => Activity::RunQueue(kind),
+            };
+            return self.piece(wake_up.at.max(from), activity, site, None);
         }
         if !self.follows_wakers {
             return self.piece(from, Activity::Waiting(class), site, wake_up.waker.thread());

@@ -1,5 +1,6 @@
 //! Names of threads, and of the places where they wait: a function, and an object.
 
+use crate::goroutines::{GoTasks, of_goroutine};
 use crate::history::WaitSite;
 use rustc_hash::FxHashMap;
 use std::net::SocketAddr;
@@ -9,7 +10,7 @@ use whit_perfdata::wait_object::{SocketRole, WaitObject};
 use whit_profile::model::DsoKind;
 use whit_profile::switches::{Futex, FutexSymbol, NamedObject, is_runtime, is_system_library};
 use whit_profile::tables::TableSource;
-use whit_types::{Pid, Tid};
+use whit_types::Pid;
 
 /// The function and the object of a wait, for output.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -45,8 +46,8 @@ impl Places {
         Place { function, object }
     }
 
-    /// The innermost function of the program or of its libraries; of a managed language, that of the language within
-    /// which its runtime works. Without one, the innermost of the runtime, of the C library, or of the kernel.
+    /// The innermost function of the program or of its libraries; of a goroutine, that of the program's own packages; of a
+    /// managed language, that of the language within which its runtime works. Without one, the innermost of the runtime, of the C library, or of the kernel.
     pub(crate) fn function(
         &mut self,
         source: &TableSource,
@@ -88,6 +89,9 @@ fn name_of(object: &NamedObject, are_several: bool) -> Arc<str> {
 }
 
 fn find(source: &TableSource, innermost: u32) -> Option<Arc<str>> {
+    if let Some(function) = of_goroutine(source, innermost) {
+        return Some(function);
+    }
     let mut next = Some(innermost);
     // By how little it says: a function of a runtime, of the C library, of the kernel.
     let mut fallback: [Option<Arc<str>>; 3] = [None, None, None];
@@ -123,25 +127,52 @@ fn find(source: &TableSource, innermost: u32) -> Option<Arc<str>> {
     fallback.into_iter().flatten().next()
 }
 
-/// A thread, for output.
+/// A thread or goroutine, for output.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ThreadName {
     /// Process.
     pub pid: Pid,
-    /// Thread.
-    pub tid: Tid,
-    /// Last command name.
+    /// The id of the thread; the number of the goroutine.
+    pub number: i64,
+    /// Last command name: that of the thread that ran the goroutine last.
     pub name: Option<Arc<str>>,
+    /// False for threads.
+    pub is_goroutine: bool,
 }
 
 impl ThreadName {
     /// By its number.
-    pub fn of(source: &TableSource, thread: u32) -> ThreadName {
-        let row = source.thread(thread);
-        row.map_or(ThreadName { pid: Pid(-1), tid: Tid(-1), name: None }, |row| ThreadName {
-            pid: row.pid,
-            tid: row.tid,
-            name: row.name,
-        })
+    pub(crate) fn of(source: &TableSource, goroutines: &GoTasks, number: u32) -> ThreadName {
+        let goroutine = goroutines.get(number);
+        let row = source.thread(goroutine.map_or(number, |task| task.thread));
+        let of_goroutine = goroutine.map(|task| task.id.number() as i64);
+        ThreadName {
+            pid: row.as_ref().map_or(Pid(-1), |row| row.pid),
+            number: of_goroutine.or(row.as_ref().map(|row| row.tid.0.into())).unwrap_or(-1),
+            name: row.and_then(|row| row.name),
+            is_goroutine: goroutine.is_some(),
+        }
     }
+
+    /// The id of a thread; `None` for goroutines.
+    pub fn tid(&self) -> Option<i32> {
+        i32::try_from(self.number).ok().filter(|_| !self.is_goroutine)
+    }
+
+    /// Its kind, by which threads are added up.
+    pub(crate) fn threads(self, are_several: bool) -> Threads {
+        let pid = if are_several { Pid(-1) } else { self.pid };
+        Threads { pid, name: self.name, are_goroutines: self.is_goroutine }
+    }
+}
+
+/// Threads or goroutines of one process that have one name.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Threads {
+    /// Process; -1 for any, with several intervals.
+    pub pid: Pid,
+    /// Last command name.
+    pub name: Option<Arc<str>>,
+    /// They are goroutines.
+    pub are_goroutines: bool,
 }

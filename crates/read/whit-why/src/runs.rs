@@ -1,5 +1,6 @@
 //! The samples on the path.
 
+use crate::goroutines::{GoTasks, OnThread};
 use crate::path::Piece;
 use rustc_hash::FxHashMap;
 use whit_profile::LoadError;
@@ -56,10 +57,13 @@ pub(crate) struct Span {
 pub(crate) struct Runs(FxHashMap<u32, Spans>);
 
 impl Runs {
-    /// Adds a piece.
-    pub(crate) fn add(&mut self, piece: &Piece, number: usize) {
-        let span = Span { from: piece.from, to: piece.to, number };
-        self.0.entry(piece.thread).or_default().push(span);
+    /// Adds a piece. That of a goroutine is time of the threads that ran it.
+    pub(crate) fn add(&mut self, goroutines: &GoTasks, piece: &Piece, number: usize) {
+        for OnThread { from, to, thread } in
+            goroutines.on_threads(piece.thread, piece.from, piece.to)
+        {
+            self.0.entry(thread).or_default().push(Span { from, to, number });
+        }
     }
 
     /// From the beginning of the first run to the end of the last one; after [`Spans::sort`].

@@ -1,8 +1,9 @@
 //! The path as a tree of stacks: of the thread that is explained, hand-overs to other threads, and their activity.
 
 use crate::explained::Explained;
+use crate::goroutines::GoTasks;
 use crate::path::{Activity, Path};
-use crate::place::{Place, Places, ThreadName};
+use crate::place::{Place, Places, ThreadName, Threads};
 use crate::runs::Runs;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
@@ -11,7 +12,6 @@ use std::sync::Arc;
 use whit_profile::LoadError;
 use whit_profile::switches::WaitClass;
 use whit_profile::tables::TableSource;
-use whit_types::Pid;
 
 /// Most hand-overs in a stack. The stacks of inner ones begin at the last of these.
 const MAX_HAND_OVERS: u32 = 100;
@@ -19,8 +19,8 @@ const MAX_HAND_OVERS: u32 = 100;
 /// A thread, a wait or a function of the path.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum StackFrame {
-    /// Threads of a process, or of any (-1), that have one name.
-    Threads(Pid, Option<Arc<str>>),
+    /// Threads or goroutines that have one name.
+    Threads(Threads),
     /// They wait for the thread of the next frame.
     HandOver(WaitClass, Place),
     /// The activity of the threads, and where they wait.
@@ -29,6 +29,13 @@ pub enum StackFrame {
     Function(Arc<str>, Option<Arc<str>>),
     /// Time on a CPU without a sample.
     NoSample,
+}
+
+/// Where the names of threads and goroutines are.
+#[derive(Clone, Copy)]
+struct Names<'a> {
+    source: &'a TableSource,
+    goroutines: &'a GoTasks,
 }
 
 /// A stack with its time.
@@ -76,10 +83,9 @@ impl Stacks {
         *self.durations_ns.entry(node).or_default() += ns;
     }
 
-    fn thread(&mut self, source: &TableSource, outer: Option<usize>, thread: u32) -> usize {
-        let name = ThreadName::of(source, thread);
-        let pid = if self.are_several { Pid(-1) } else { name.pid };
-        self.node(outer, StackFrame::Threads(pid, name.name))
+    fn thread(&mut self, names: Names<'_>, outer: Option<usize>, thread: u32) -> usize {
+        let name = ThreadName::of(names.source, names.goroutines, thread);
+        self.node(outer, StackFrame::Threads(name.threads(self.are_several)))
     }
 
     /// The node of a call site below a node.
@@ -101,7 +107,7 @@ impl Stacks {
     /// The nodes of the hand-overs of a path by their numbers, and the number of hand-overs down to each.
     fn hand_overs(
         &mut self,
-        source: &TableSource,
+        names: Names<'_>,
         places: &mut Places,
         path: &Path,
     ) -> Vec<(usize, u32)> {
@@ -111,8 +117,9 @@ impl Stacks {
             let node = match outer {
                 Some((node, MAX_HAND_OVERS)) => (node, MAX_HAND_OVERS),
                 _ => {
-                    let thread = self.thread(source, outer.map(|outer| outer.0), wait.thread);
-                    let frame = StackFrame::HandOver(wait.class, places.of(source, wait.site));
+                    let thread = self.thread(names, outer.map(|outer| outer.0), wait.thread);
+                    let place = places.of(names.source, wait.site);
+                    let frame = StackFrame::HandOver(wait.class, place);
                     (self.node(Some(thread), frame), outer.map_or(1, |(_, depth)| depth + 1))
                 }
             };
@@ -141,24 +148,31 @@ impl Stacks {
 }
 
 /// Makes the stacks of paths.
-pub(crate) fn stacks(source: &TableSource, intervals: &[Explained]) -> Result<Stacks, LoadError> {
+pub(crate) fn stacks(
+    source: &TableSource,
+    goroutines: &GoTasks,
+    intervals: &[Explained],
+) -> Result<Stacks, LoadError> {
+    let names = Names { source, goroutines };
     let mut stacks = Stacks { are_several: intervals.len() > 1, ..Stacks::default() };
     let mut places = if stacks.are_several { Places::of_several() } else { Places::default() };
     let mut runs = Runs::default();
     let mut running_ns: BTreeMap<usize, u64> = BTreeMap::new();
     for Explained { path, .. } in intervals {
-        let of_hand_over = stacks.hand_overs(source, &mut places, path);
+        let of_hand_over = stacks.hand_overs(names, &mut places, path);
         for piece in &path.pieces {
             let outer = piece.explains.map(|id| of_hand_over[id.index()].0);
-            let of_thread = stacks.thread(source, outer, piece.thread);
+            let of_thread = stacks.thread(names, outer, piece.thread);
             let place = match piece.activity {
-                Activity::RunQueue(_) | Activity::Throttled => Place::default(),
+                Activity::RunQueue(_) | Activity::Throttled | Activity::Runnable => {
+                    Place::default()
+                }
                 _ => places.of(source, piece.site),
             };
             let node = stacks.node(Some(of_thread), StackFrame::Activity(piece.activity, place));
             match piece.activity {
                 Activity::Running => {
-                    runs.add(piece, node);
+                    runs.add(goroutines, piece, node);
                     *running_ns.entry(node).or_default() += piece.duration_ns();
                 }
                 _ => stacks.add(node, piece.duration_ns()),

@@ -48,6 +48,7 @@ fn wait(open: Open, to: u64, is_open: bool) -> Wait {
         wake_up: open.wake_up,
         is_lossy: false,
         is_open,
+        is_of_goroutine: false,
     }
 }
 
@@ -282,7 +283,7 @@ proptest! {
                 },
             });
             let class = WaitClass::Lock;
-            history.add_wait(Wait { from: begin, to, kind, class, site: WaitSite::default(), wake_up, is_lossy, is_open });
+            history.add_wait(Wait { from: begin, to, kind, class, site: WaitSite::default(), wake_up, is_lossy, is_open, is_of_goroutine: false });
         }
         let to = from + length;
         for thread in 0..5 {

@@ -6,6 +6,7 @@ mod all_events;
 mod chains;
 mod embed;
 mod events;
+mod go_code;
 mod goroutines;
 mod names;
 mod off_cpu;
@@ -327,16 +328,17 @@ impl RecordArgs {
         let output = if output.as_os_str() == "-" { Output::Stdout } else { Output::File(output) };
         self.check_embedding(&output)?;
         let mut specs = self.events(&event_args, listener)?;
-        specs.extend(requests::events(&self.request, roots, probes)?);
+        let requests = requests::events(&self.request, roots, probes)?;
+        specs.extend(requests.events);
+        let of_target = self.goroutines.then(|| goroutines::program(&target, &self.command));
+        let go_program = goroutines::the_program(of_target.transpose()?, &requests.go_programs)?;
         let mut chains = self.chains.plan();
-        if self.goroutines && self.chains.call_graph.is_none() {
+        if go_program.is_some() && self.chains.call_graph.is_none() {
             // As with -g: without them a wait has no place.
             chains.call_graph = CallGraph::FramePointer;
         }
-        let goroutines = match self.goroutines {
-            true => Some(goroutines::watch(&target, &self.command, roots, probes)?),
-            false => None,
-        };
+        let goroutines =
+            go_program.map(|path| goroutines::watch(&path, roots, probes)).transpose()?;
         let (of_goroutines, wait_reasons) =
             goroutines.map(|it| (it.events, it.reasons)).unwrap_or_default();
         specs.extend(of_goroutines);

@@ -46,6 +46,9 @@ pub(crate) struct WhyArgs {
     /// Explain this thread, by its id or by a handle such as t-1234 [default: the command's first thread]
     #[arg(long, value_name = "TID", value_parser = thread_id, help_heading = heading::FILTER)]
     tid: Option<i32>,
+    /// Explain this goroutine of a Go program, by its number [default: the first one]
+    #[arg(long, value_name = "N", conflicts_with_all = ["tid", "request"], help_heading = heading::FILTER)]
+    goroutine: Option<u64>,
     /// Explain this one part of the recorded time: START,STOP in seconds, 10%-20%, 10%/2
     #[arg(long, value_name = "RANGE", value_parser = TimeFilter::parse, allow_hyphen_values = true,
           help_heading = heading::FILTER)]
@@ -93,8 +96,13 @@ pub(crate) fn run(args: &WhyArgs) -> Result<u8> {
     let recording = args.input.open()?;
     let options = args.symbols.options(&recording)?;
     let requests = args.requests()?;
-    let interval =
-        Interval { requests, tid: args.tid.map(Tid), time: args.time.clone(), each: false };
+    let interval = Interval {
+        requests,
+        tid: args.tid.map(Tid),
+        goroutine: args.goroutine,
+        time: args.time.clone(),
+        each: false,
+    };
     let why = answer(Reading::open(&recording, &options), interval, args.quiet);
     let why = why.map_err(failure)?;
     let is_table = !args.json && !args.folded;

@@ -209,7 +209,7 @@ fn of_requests(places: &[Place], events: &[Vec<(f64, f64)>], seconds: f64) -> Re
         let call = |(time, ns): &(f64, f64)| {
             let from = TimestampNs((time * NS_PER_SECOND) as u64);
             let to = TimestampNs(from.0 + *ns as u64);
-            Call { thread: 0, from, to, depth: 0, key: None }
+            Call { thread: 0, goroutine: None, from, to, depth: 0, key: None }
         };
         let mut calls: Vec<Call> = events.iter().map(call).collect();
         calls.sort_by_key(Call::duration_ns);

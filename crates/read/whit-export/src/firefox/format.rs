@@ -191,6 +191,8 @@ pub(super) enum MarkerData<'a> {
     },
     Request {
         #[serde(skip_serializing_if = "Option::is_none")]
+        goroutine: Option<u64>,
+        #[serde(skip_serializing_if = "Option::is_none")]
         key: Option<&'a str>,
         r#type: MarkerType,
     },
@@ -327,7 +329,10 @@ mod tests {
             r#"{"period":5,"samples":1,"type":"sample"}"#
         );
         assert_eq!(json(MarkerData::Loss { r#type: MarkerType::Loss }), r#"{"type":"loss"}"#);
-        let request = |key| MarkerData::Request { key, r#type: MarkerType::Request };
+        let request = |key| {
+            let goroutine = None;
+            MarkerData::Request { goroutine, key, r#type: MarkerType::Request }
+        };
         assert_eq!(json(request(Some("a \"b\""))), r#"{"key":"a \"b\"","type":"request"}"#);
         assert_eq!(json(request(None)), r#"{"type":"request"}"#);
         let note = MarkerData::Note { text: "<x>".to_owned(), r#type: MarkerType::Note };

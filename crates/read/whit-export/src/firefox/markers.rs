@@ -27,7 +27,8 @@ pub(super) const SCHEMAS: &str = r#"[
    "tableLabel":"{marker.name} {marker.data.key}","chartLabel":"{marker.name} {marker.data.key}",
    "display":["marker-chart","marker-table","timeline-overview"],
    "description":"A request, from its beginning to its end",
-   "fields":[{"key":"key","label":"Key","format":"string","searchable":true}]},
+   "fields":[{"key":"key","label":"Key","format":"string","searchable":true},
+             {"key":"goroutine","label":"Goroutine","format":"integer"}]},
   {"name":"loss","tooltipLabel":"Lost records","tableLabel":"Records were lost","chartLabel":"Lost records",
    "display":["marker-chart","marker-table","timeline-overview"],
    "description":"Records were lost on some CPU","fields":[]},
@@ -86,7 +87,9 @@ impl<'a> Tables<'_, 'a> {
     /// A request of the thread.
     pub(super) fn request(&mut self, requests: &'a Requests, request: &'a Request) {
         let name = self.string(requests.name(request));
-        let data = MarkerData::Request { key: request.key.as_deref(), r#type: MarkerType::Request };
+        let Request { goroutine, ref key, .. } = *request;
+        let data =
+            MarkerData::Request { goroutine, key: key.as_deref(), r#type: MarkerType::Request };
         let times = (self.since_start(request.from), self.since_start(request.to));
         self.thread.markers.push(name, Category::Other, (times.0, Some(times.1)), data);
     }

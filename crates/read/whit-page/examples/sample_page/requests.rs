@@ -45,7 +45,7 @@ pub(crate) fn hostile() -> RequestTables {
     };
     let row = PathRow { duration_ns: 500, pieces: 1, what: name(), explains: Some(name()) };
     let path = PathData {
-        lanes: vec![(1, 1, name())],
+        lanes: vec![(1, Some(1), name())],
         pieces: vec![piece],
         pieces_count: 1,
         rows: vec![row],
@@ -54,7 +54,7 @@ pub(crate) fn hostile() -> RequestTables {
     let call = CallRow {
         from: TimestampNs(1_000),
         duration_ns: 500,
-        thread: (1, 1),
+        thread: (1, Some(1)),
         thread_name: name(),
         key: Some(name()),
         split: [100, 0, 0, 400, 0],

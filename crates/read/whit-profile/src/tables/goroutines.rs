@@ -4,10 +4,11 @@ use super::{StreamEnd, TableSource};
 use crate::trace_number::Number;
 use std::sync::Arc;
 use whit_perfdata::attr::pmu_type;
-use whit_perfdata::feature::Feature;
+use whit_perfdata::feature::{EventDesc, Feature};
 use whit_perfdata::goroutine::{
-    ADDRESS, CHANNEL, Change, NUMBER, READ_FILE, REASON, SEMAPHORE, SUDOG, WAKER, WAKER_NUMBER,
-    WRITE_FILE,
+    ADDRESS, CHANNEL, Change, MODE, NO_GOROUTINE, NUMBER, POLL_EVENT, READ_FILE, READER,
+    READER_NUMBER, REASON, SEMAPHORE, SUDOG, WAKER, WAKER_NUMBER, WRITE_FILE, WRITER,
+    WRITER_NUMBER,
 };
 use whit_perfdata::tracing_data::{TraceEvent, TracingData};
 use whit_types::TimestampNs;
@@ -28,6 +29,8 @@ pub enum GoroutineWaker {
     Goroutine(Goroutine),
     /// The scheduler between two goroutines: a timer.
     Scheduler,
+    /// The network's poller, which has found a file ready.
+    Poller,
     /// The recording does not say.
     Unknown,
 }
@@ -66,7 +69,60 @@ pub struct GoroutineChange {
     pub callsite: Option<u32>,
 }
 
-/// An event of goroutines, and its fields.
+/// The fields of a goroutine that waits for a file, and the byte of a poll that ends the wait.
+struct Waiter {
+    address: Number,
+    number: Number,
+    mode: u8,
+}
+
+/// The fields of a poll.
+struct PollEvent {
+    waiters: [Waiter; 2],
+    mode: Number,
+}
+
+/// Either kind of event.
+enum GoEvent {
+    Change(ChangeEvent),
+    Poll(PollEvent),
+}
+
+impl GoEvent {
+    fn of(event: &EventDesc, formats: &TracingData) -> Option<GoEvent> {
+        let is_tracepoint = event.attr.pmu_type == pmu_type::TRACEPOINT;
+        let format = formats.event(event.attr.config).filter(|_| is_tracepoint)?;
+        match Change::of(&event.name) {
+            Some(change) => ChangeEvent::of(change, format).map(GoEvent::Change),
+            None if event.name == POLL_EVENT => PollEvent::of(format).map(GoEvent::Poll),
+            None => None,
+        }
+    }
+}
+
+impl PollEvent {
+    fn of(format: &TraceEvent) -> Option<PollEvent> {
+        let number = |name| Number::of(format, name);
+        let waiter = |address, of, mode| {
+            Some(Waiter { address: number(address)?, number: number(of)?, mode })
+        };
+        let waiters = [waiter(READER, READER_NUMBER, b'r')?, waiter(WRITER, WRITER_NUMBER, b'w')?];
+        Some(PollEvent { waiters, mode: number(MODE)? })
+    }
+
+    /// The goroutines that are ready now.
+    fn ready(&self, raw: &[u8]) -> impl Iterator<Item = Goroutine> {
+        let mode = self.mode.read(raw).unwrap_or(0);
+        let both = u64::from(b'r') + u64::from(b'w');
+        let is_ready = move |waiter: &&Waiter| mode == u64::from(waiter.mode) || mode == both;
+        self.waiters.iter().filter(is_ready).filter_map(|waiter| {
+            let address = waiter.address.read(raw).filter(|address| *address > NO_GOROUTINE)?;
+            Some(Goroutine { address, number: waiter.number.read(raw) })
+        })
+    }
+}
+
+/// An event of a goroutine, and its fields.
 struct ChangeEvent {
     change: Change,
     address: Number,
@@ -131,6 +187,11 @@ impl TableSource {
         self.recording.events.iter().any(|event| Change::of(&event.name).is_some())
     }
 
+    /// Whether the polls of the network's poller were recorded.
+    pub fn has_polls(&self) -> bool {
+        self.recording.events.iter().any(|event| event.name == POLL_EVENT)
+    }
+
     /// Hands the changes of goroutines to `take`, in order of time.
     ///
     /// # Errors
@@ -141,16 +202,28 @@ impl TableSource {
     ) -> Result<(), StreamEnd> {
         let section = self.recording.features.get(Feature::TRACING_DATA).unwrap_or_default();
         let formats = TracingData::parse(section).unwrap_or_default();
-        let change_event = |event: &whit_perfdata::feature::EventDesc| {
-            let change = Change::of(&event.name)?;
-            let is_tracepoint = event.attr.pmu_type == pmu_type::TRACEPOINT;
-            let format = formats.event(event.attr.config).filter(|_| is_tracepoint)?;
-            ChangeEvent::of(change, format)
-        };
-        let events: Vec<_> = self.recording.events.iter().map(change_event).collect();
+        let events = self.recording.events.iter().map(|event| GoEvent::of(event, &formats));
+        let events: Vec<_> = events.collect();
         let is_change: Vec<_> = events.iter().map(Option::is_some).collect();
         self.hits(&is_change, true, &mut |hit| {
             let Some(event) = events.get(hit.event).and_then(Option::as_ref) else { return };
+            let event = match event {
+                GoEvent::Change(event) => event,
+                GoEvent::Poll(poll) => {
+                    return poll.ready(hit.raw).for_each(|goroutine| {
+                        take(GoroutineChange {
+                            time: hit.time,
+                            thread: hit.thread,
+                            change: Change::Ready,
+                            goroutine,
+                            reason: None,
+                            object: GoroutineObject::default(),
+                            waker: GoroutineWaker::Poller,
+                            callsite: None,
+                        });
+                    });
+                }
+            };
             let read = |field: Option<Number>| field.and_then(|field| field.read(hit.raw));
             let Some(address) = event.address.read(hit.raw) else { return };
             take(GoroutineChange {

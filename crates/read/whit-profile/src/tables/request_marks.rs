@@ -1,13 +1,16 @@
 //! Beginnings and ends of requests, as their probes were hit.
 
-use super::{StreamEnd, TableSource};
+use super::{Goroutine, StreamEnd, TableSource};
 use crate::trace_number::Number;
 use std::fmt;
 use std::sync::Arc;
 use whit_perfdata::attr::pmu_type;
 use whit_perfdata::feature::{EventDesc, Feature, Features};
-use whit_perfdata::request::{Edge, KEY, STACK_POINTER, SocketData, SocketStep, request_of};
-use whit_perfdata::tracing_data::{FieldLocation, TracingData};
+use whit_perfdata::goroutine;
+use whit_perfdata::request::{
+    Edge, KEY, STACK_POINTER, STACK_TOP, SocketData, SocketStep, request_of,
+};
+use whit_perfdata::tracing_data::{FieldLocation, TraceEvent, TracingData};
 use whit_types::{OutsideText, SoftwareEvent, TimestampNs};
 
 /// A number or a text by which a request is known.
@@ -48,8 +51,11 @@ pub struct RequestMark {
     pub kind: u32,
     /// Whether the request begins or ends.
     pub edge: Edge,
-    /// The stack pointer of user mode; `None` where the marks are not calls and returns of a function.
+    /// The stack pointer of user mode, of a goroutine from the top of its stack; `None` where the marks are not calls and
+    /// returns of a function.
     pub stack_pointer: Option<u64>,
+    /// The goroutine that calls or returns; `None` where a thread does.
+    pub goroutine: Option<Goroutine>,
     /// The connection; `None` where the marks are hits of probes.
     pub connection: Option<ConnectionMark>,
     /// At the beginning, where it is recorded: the other end of a connection, for one.
@@ -90,9 +96,51 @@ struct MarkEvent {
 /// The layout of the raw data of a sample.
 enum MarkData {
     /// The fields of a probe.
-    Fields { stack_pointer: Option<Number>, key: Option<KeyField> },
+    Fields(Fields),
     /// That of a connection.
     Socket,
+}
+
+/// The fields of a probe that are read.
+struct Fields {
+    stack_pointer: Option<Number>,
+    stack_top: Option<Number>,
+    goroutine: Option<Number>,
+    goroutine_number: Option<Number>,
+    key: Option<KeyField>,
+}
+
+impl Fields {
+    fn of(format: &TraceEvent) -> Fields {
+        let number = |name| Number::of(format, name);
+        let key = format.field(KEY).and_then(|field| match field.location {
+            FieldLocation::Fixed => number(KEY).map(KeyField::Number),
+            FieldLocation::Dynamic => Some(KeyField::Text { offset: field.offset }),
+            FieldLocation::RelativeDynamic => None,
+        });
+        Fields {
+            stack_pointer: number(STACK_POINTER),
+            stack_top: number(STACK_TOP),
+            goroutine: number(goroutine::ADDRESS),
+            goroutine_number: number(goroutine::NUMBER),
+            key,
+        }
+    }
+
+    fn stack_pointer(&self, raw: &[u8]) -> Option<u64> {
+        let read = |field: &Option<Number>| field.as_ref()?.read(raw);
+        let stack_pointer = read(&self.stack_pointer)?;
+        match &self.stack_top {
+            Some(top) => Some(stack_pointer.wrapping_sub(top.read(raw)?)),
+            None => Some(stack_pointer),
+        }
+    }
+
+    fn goroutine(&self, raw: &[u8]) -> Option<Goroutine> {
+        let read = |field: &Option<Number>| field.as_ref()?.read(raw);
+        let address = read(&self.goroutine)?;
+        Some(Goroutine { address, number: read(&self.goroutine_number) })
+    }
 }
 
 impl MarkData {
@@ -102,12 +150,7 @@ impl MarkData {
             return Some(MarkData::Socket);
         }
         let format = formats.event(config).filter(|_| pmu_type == pmu_type::TRACEPOINT)?;
-        let key = format.field(KEY).and_then(|field| match field.location {
-            FieldLocation::Fixed => Number::of(format, KEY).map(KeyField::Number),
-            FieldLocation::Dynamic => Some(KeyField::Text { offset: field.offset }),
-            FieldLocation::RelativeDynamic => None,
-        });
-        Some(MarkData::Fields { stack_pointer: Number::of(format, STACK_POINTER), key })
+        Some(MarkData::Fields(Fields::of(format)))
     }
 }
 
@@ -163,13 +206,15 @@ impl RequestEvents {
             kind,
             edge,
             stack_pointer: None,
+            goroutine: None,
             connection: None,
             key: None,
         };
         match data {
-            MarkData::Fields { stack_pointer, key } => Some(RequestMark {
-                stack_pointer: stack_pointer.and_then(|number| number.read(raw)),
-                key: key.as_ref().and_then(|key| key.read(raw)),
+            MarkData::Fields(fields) => Some(RequestMark {
+                stack_pointer: fields.stack_pointer(raw),
+                goroutine: fields.goroutine(raw),
+                key: fields.key.as_ref().and_then(|key| key.read(raw)),
                 ..mark
             }),
             MarkData::Socket => {

@@ -63,7 +63,7 @@ impl Reader<'_> {
                 continue;
             }
             let (from, to) = (TimestampNs(from), TimestampNs(to));
-            of_name.calls.push(Call { thread: 0, from, to, depth: 0, key: None });
+            of_name.calls.push(Call { thread: 0, goroutine: None, from, to, depth: 0, key: None });
         }
         if names.is_empty() {
             return Ok(None);

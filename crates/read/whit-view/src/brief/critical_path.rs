@@ -3,7 +3,7 @@
 use super::parts::List;
 use super::{MAX_SENTENCE, shortened};
 use crate::hists::percent;
-use crate::why::{explained, thread_text, what};
+use crate::why::{explained, name_text, what};
 use serde::Serialize;
 use whit_types::OutsideText;
 use whit_why::Why;
@@ -35,11 +35,12 @@ pub(super) struct Piece {
 /// The path of an interval. `request` is the name of the request that it is.
 pub(super) fn facts(why: &Why, request: Option<&str>) -> Option<CriticalPath> {
     let [interval] = &why.intervals[..] else { return None };
-    let thread = why.thread_name(interval.thread);
-    let thread = thread_text(thread.name.as_ref(), thread.tid.0);
+    let is_goroutine = why.thread_name(interval.thread).is_goroutine;
+    let thread = name_text(&why.thread_name(interval.thread));
     let key = interval.key.as_ref().map_or_else(String::new, |key| format!(" {key}"));
     let of = match request {
         Some(name) => format!("the slowest request, {}{key}, in {thread}", OutsideText::from(name)),
+        None if is_goroutine => thread,
         None => format!("thread {thread}"),
     };
     let duration_ns = interval.duration_ns();

@@ -228,6 +228,7 @@ fn requests_without_a_duration_widen_their_count() {
     let ns = whit_types::TimestampNs;
     let call = |at: u64| Call {
         thread: 0,
+        goroutine: None,
         from: ns(at * 1_000_000_000),
         to: ns(at * 1_000_000_000 + 5_000_000),
         depth: 0,

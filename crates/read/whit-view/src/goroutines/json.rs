@@ -73,7 +73,8 @@ struct JsonRow {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct JsonPart {
-    /// `goroutine`, `timer`, `scheduler`, `poller` (of the network, or the collector), `unknown` (no debug information).
+    /// `goroutine`, `timer`, `scheduler`, `poller` (of the network; or the collector, where polls are not recorded),
+    /// `runtime` (without a function that makes a goroutine ready), `unknown` (no debug information).
     kind: &'static str,
     function: Option<String>,
     goroutines: u64,
@@ -161,9 +162,12 @@ fn wait(goroutines: &Goroutines, wait: &GoWait) -> JsonWait {
     let waker = wait.end.map(|end| {
         let goroutine = match end.waker {
             GoWaker::Ready(GoroutineWaker::Goroutine(it)) => Some(JsonGoroutine::of(it)),
-            GoWaker::Ready(_) | GoWaker::Poller => None,
+            GoWaker::Ready(_) | GoWaker::NoFunction => None,
         };
-        let has_function = end.waker != GoWaker::Ready(GoroutineWaker::Scheduler);
+        let has_function = matches!(
+            end.waker,
+            GoWaker::Ready(GoroutineWaker::Goroutine(_) | GoroutineWaker::Unknown)
+        );
         JsonWaker {
             kind: no_goroutine(goroutines, end.waker, end.callsite),
             goroutine,

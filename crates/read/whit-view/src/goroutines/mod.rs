@@ -57,6 +57,8 @@ fn no_goroutine(goroutines: &Goroutines, waker: GoWaker, callsite: Option<u32>) 
             let chain = goroutines.chain(callsite);
             if chain.iter().any(|name| name.starts_with(TIMERS)) { "timer" } else { "scheduler" }
         }
-        GoWaker::Poller => "poller",
+        GoWaker::Ready(GoroutineWaker::Poller) => "poller",
+        GoWaker::NoFunction if goroutines.source.has_polls() => "runtime",
+        GoWaker::NoFunction => "poller",
     }
 }

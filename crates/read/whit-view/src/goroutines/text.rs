@@ -142,8 +142,10 @@ fn waker(goroutines: &Goroutines, part: &GoPart) -> String {
         GoWaker::Ready(GoroutineWaker::Unknown) => {
             "an unknown goroutine: the program has no debug information".to_owned()
         }
+        GoWaker::Ready(GoroutineWaker::Poller) => "the network's poller".to_owned(),
         other => match no_goroutine(goroutines, other, part.callsite) {
             "timer" => "a timer".to_owned(),
+            "runtime" => "Go's runtime".to_owned(),
             "poller" => "the network's poller, or the collector".to_owned(),
             _ => "the scheduler".to_owned(),
         },

@@ -137,9 +137,11 @@ struct JsonTailPart {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct JsonCall {
     pid: i32,
-    tid: i32,
+    /// For a goroutine, its number.
+    tid: i64,
     /// Last command name of the thread.
     thread: Option<String>,
+    goroutine: bool,
     from_ns: u64,
     duration_ns: u64,
     /// Calls of the same name that it is within.
@@ -170,15 +172,16 @@ fn split(parts: &Parts) -> Split {
 }
 
 fn call(requests: &Requests, call: &Call) -> JsonCall {
-    let thread = requests.thread_name(call.thread);
+    let caller = requests.caller(call);
     let parts = requests.parts(call);
     let mut rows: Vec<_> =
         parts.0.iter().map(|(part, ns)| JsonPart { duration_ns: *ns, what: what(part) }).collect();
     rows.sort_by_key(|part| std::cmp::Reverse(part.duration_ns));
     JsonCall {
-        pid: thread.pid.0,
-        tid: thread.tid.0,
-        thread: thread.name.as_deref().map(str::to_owned),
+        pid: caller.pid.0,
+        tid: caller.number,
+        thread: caller.name.as_deref().map(str::to_owned),
+        goroutine: caller.is_goroutine,
         from_ns: call.from.0,
         duration_ns: call.duration_ns(),
         depth: call.depth,

@@ -6,7 +6,7 @@ mod tests;
 mod text;
 
 pub use json::{VERSION, write_json};
-pub use text::{SLOWEST_HEAD, TextOptions, slowest_lines, write_text};
+pub use text::{TextOptions, slowest_head, slowest_lines, write_text};
 
 use whit_why::Activity;
 use whit_why::{Counts, Parts, Requests};
@@ -32,7 +32,7 @@ impl Columns {
         let sum = |test: fn(Activity) -> bool| parts.sum_ns(test);
         Columns {
             on_cpu_ns: sum(|it| it == Activity::Running),
-            run_queue_ns: sum(|it| matches!(it, Activity::RunQueue(_))),
+            run_queue_ns: sum(|it| matches!(it, Activity::RunQueue(_) | Activity::Runnable)),
             throttled_ns: sum(|it| it == Activity::Throttled),
             waiting_ns: sum(|it| matches!(it, Activity::Waiting(_) | Activity::StillWaiting(_))),
             unknown_ns: sum(|it| matches!(it, Activity::Unknown(_))),

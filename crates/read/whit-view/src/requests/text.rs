@@ -4,7 +4,7 @@ use super::{Columns, remarks};
 use crate::hists::percent;
 use crate::units::{counted, duration};
 use crate::warning::warning_text;
-use crate::why::{activity_text, thread_text};
+use crate::why::{activity_text, name_text};
 use std::io::{self, Write};
 use whit_types::pad;
 use whit_why::{Requests, RequestsOfName, Tail, TailPart};
@@ -153,8 +153,20 @@ fn tail(out: &mut impl Write, tail: &Tail, options: &TextOptions) -> io::Result<
     Ok(())
 }
 
-/// The columns of [`slowest_lines`].
-pub const SLOWEST_HEAD: &str = "#  #    Duration           From  Thread          Key";
+/// Widths of the column of threads. Names of goroutines are longer.
+const THREAD_WIDTH: usize = 14;
+const GOROUTINE_WIDTH: usize = 28;
+
+fn thread_width(of_name: &RequestsOfName) -> usize {
+    let has_goroutines = of_name.calls.iter().any(|call| call.goroutine.is_some());
+    if has_goroutines { GOROUTINE_WIDTH } else { THREAD_WIDTH }
+}
+
+/// The names of the columns of [`slowest_lines`].
+pub fn slowest_head(of_name: &RequestsOfName) -> String {
+    let thread = pad::left("Thread", thread_width(of_name));
+    format!("#  #    Duration           From  {thread}  Key")
+}
 
 /// The calls of a name, the slowest first: each with its rank for `whit why --request`, and as a line. Calls within
 /// others have no rank.
@@ -163,16 +175,17 @@ pub fn slowest_lines<'a>(
     of_name: &'a RequestsOfName,
 ) -> impl Iterator<Item = (Option<usize>, String)> + 'a {
     let mut outer = 0;
+    let width = thread_width(of_name);
     of_name.calls.iter().rev().map(move |call| {
         outer += usize::from(call.depth == 0);
         let rank = (call.depth == 0).then_some(outer);
-        let thread = requests.thread_name(call.thread);
+        let caller = requests.caller(call);
         let line = format!(
             "  {:>2}  {}  {}  {}  {}",
             rank.map_or("-".to_owned(), |rank| rank.to_string()),
             pad::right(duration(call.duration_ns()), 10),
             pad::right(call.from.in_seconds(), 13),
-            pad::left(thread_text(thread.name.as_ref(), thread.tid.0), 14),
+            pad::left(name_text(&caller), width),
             call.key.as_ref().map_or("-".to_owned(), ToString::to_string)
         );
         (rank, line)
@@ -187,7 +200,7 @@ fn slowest(
 ) -> io::Result<()> {
     if options.slowest > 0 {
         writeln!(out, "# The slowest, one by one")?;
-        writeln!(out, "{SLOWEST_HEAD}")?;
+        writeln!(out, "{}", slowest_head(of_name))?;
     }
     for (_, line) in slowest_lines(requests, of_name).take(options.slowest) {
         writeln!(out, "{line}")?;

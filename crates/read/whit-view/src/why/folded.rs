@@ -24,7 +24,7 @@ pub fn write_stacks(out: &mut impl Write, stacks: &Stacks) -> io::Result<()> {
 
 fn frame_text(frame: &StackFrame) -> String {
     let text = match frame {
-        StackFrame::Threads(pid, name) => threads_name(*pid, name.as_ref()),
+        StackFrame::Threads(threads) => threads_name(threads),
         StackFrame::HandOver(class, at) => format!("[waits: {}{}]", class.name(), place_text(at)),
         StackFrame::Activity(activity, at) => {
             format!("[{}]", activity_text(*activity, at))

@@ -58,9 +58,11 @@ struct JsonInterval {
 struct Thread {
     /// -1 where no record tells it.
     pid: i32,
-    tid: i32,
+    /// For a goroutine, its number.
+    tid: i64,
     /// Last command name.
     name: Option<String>,
+    goroutine: bool,
 }
 
 /// A wait that another thread explains.
@@ -69,10 +71,11 @@ struct Thread {
 struct JsonWait {
     /// Process of the thread that waits.
     pid: i32,
-    /// Threads that wait.
-    tids: Vec<i32>,
+    /// Threads that wait; numbers of goroutines.
+    tids: Vec<i64>,
     /// Its last command name.
     name: Option<String>,
+    goroutine: bool,
     class: &'static str,
     /// The function in which it waits.
     place: Option<String>,
@@ -117,8 +120,11 @@ struct JsonGroup {
     pid: i32,
     /// Last command name of the threads.
     name: Option<String>,
-    tids: Vec<i32>,
-    /// `running`, `preempted`, `throttled`, `run-queue`, `waiting`, `still-waiting`, `unknown`.
+    /// Numbers of goroutines, where they are.
+    tids: Vec<i64>,
+    goroutine: bool,
+    /// `running`, `preempted`, `throttled`, `run-queue`, `runnable` (a goroutine without a thread), `waiting`,
+    /// `still-waiting`, `unknown`.
     activity: &'static str,
     /// Class of a wait.
     class: Option<&'static str>,
@@ -147,7 +153,9 @@ struct JsonGroup {
 struct JsonPiece {
     from_ns: u64,
     duration_ns: u64,
-    tid: i32,
+    /// For a goroutine, its number.
+    tid: i64,
+    goroutine: bool,
     activity: &'static str,
     class: Option<&'static str>,
     reason: Option<&'static str>,
@@ -155,8 +163,8 @@ struct JsonPiece {
     /// The file, socket, lock or the like that is waited for.
     object: Option<String>,
     explains: Option<JsonWait>,
-    /// The thread that ended the wait, where the path does not lead to it.
-    waker_tid: Option<i32>,
+    /// The thread or goroutine that ended the wait, where the path does not lead to it.
+    waker_tid: Option<i64>,
 }
 
 pub(crate) fn class(activity: Activity) -> Option<&'static str> {
@@ -179,7 +187,12 @@ fn text(name: Option<impl AsRef<str>>) -> Option<String> {
 
 fn thread(why: &Why, number: u32) -> Thread {
     let thread = why.thread_name(number);
-    Thread { pid: thread.pid.0, tid: thread.tid.0, name: text(thread.name) }
+    Thread {
+        pid: thread.pid.0,
+        tid: thread.number,
+        name: text(thread.name),
+        goroutine: thread.is_goroutine,
+    }
 }
 
 fn group(why: &Why, group: &Group) -> JsonGroup {
@@ -188,18 +201,20 @@ fn group(why: &Why, group: &Group) -> JsonGroup {
         duration_ns: group.duration_ns,
         pieces: group.pieces,
         longest_ns: group.longest_ns,
-        pid: key.threads.0.0,
-        name: text(key.threads.1.as_ref()),
-        tids: group.threads.iter().map(|number| why.thread_name(*number).tid.0).collect(),
+        pid: key.threads.pid.0,
+        name: text(key.threads.name.as_ref()),
+        tids: group.threads.iter().map(|number| why.thread_name(*number).number).collect(),
+        goroutine: key.threads.are_goroutines,
         activity: activity_name(key.activity),
         class: class(key.activity),
         reason: reason(key.activity),
         place: text(key.place.function.as_ref()),
         object: text(key.place.object.as_ref()),
         explains: key.explains.as_ref().map(|wait| JsonWait {
-            pid: wait.threads.0.0,
-            tids: group.explained.iter().map(|it| why.thread_name(*it).tid.0).collect(),
-            name: text(wait.threads.1.as_ref()),
+            pid: wait.threads.pid.0,
+            tids: group.explained.iter().map(|it| why.thread_name(*it).number).collect(),
+            name: text(wait.threads.name.as_ref()),
+            goroutine: wait.threads.are_goroutines,
             class: wait.class.name(),
             place: text(wait.place.function.as_ref()),
             object: text(wait.place.object.as_ref()),
@@ -241,10 +256,12 @@ fn interval(why: &Why, places: &mut Places, of: &Explained) -> JsonInterval {
 
 fn piece(why: &Why, places: &mut Places, (of, piece): (&Explained, &Piece)) -> JsonPiece {
     let Place { function, object } = places.of(&why.source, piece.site);
+    let thread = why.thread_name(piece.thread);
     JsonPiece {
         from_ns: piece.from.0,
         duration_ns: piece.duration_ns(),
-        tid: why.thread_name(piece.thread).tid.0,
+        tid: thread.number,
+        goroutine: thread.is_goroutine,
         activity: activity_name(piece.activity),
         class: class(piece.activity),
         reason: reason(piece.activity),
@@ -255,14 +272,15 @@ fn piece(why: &Why, places: &mut Places, (of, piece): (&Explained, &Piece)) -> J
             let Place { function, object } = places.of(&why.source, wait.site);
             JsonWait {
                 pid: of.pid.0,
-                tids: vec![of.tid.0],
+                tids: vec![of.number],
                 name: text(of.name),
+                goroutine: of.is_goroutine,
                 class: wait.class.name(),
                 place: text(function),
                 object: text(object),
             }
         }),
-        waker_tid: piece.waker.map(|waker| why.thread_name(waker).tid.0),
+        waker_tid: piece.waker.map(|waker| why.thread_name(waker).number),
     }
 }
 

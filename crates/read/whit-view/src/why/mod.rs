@@ -14,8 +14,11 @@ pub use text::{explained, what};
 
 use std::sync::Arc;
 use whit_profile::tables::WaitKind;
-use whit_types::{OutsideText, Pid};
-use whit_why::{Activity, HandOver, Place, Places, Unknown, Why};
+use whit_types::OutsideText;
+use whit_why::{Activity, HandOver, Place, Places, ThreadName, Threads, Unknown, Why};
+
+/// Behind the command name of a goroutine.
+const GOROUTINE: &str = " goroutine";
 
 /// The word for an activity in JSON.
 pub(crate) fn activity_name(activity: Activity) -> &'static str {
@@ -24,6 +27,7 @@ pub(crate) fn activity_name(activity: Activity) -> &'static str {
         Activity::RunQueue(WaitKind::Preempt) => "preempted",
         Activity::RunQueue(_) => "run-queue",
         Activity::Throttled => "throttled",
+        Activity::Runnable => "runnable",
         Activity::Waiting(_) => "waiting",
         Activity::StillWaiting(_) => "still-waiting",
         Activity::Unknown(_) => "unknown",
@@ -58,8 +62,7 @@ pub fn activity_word(activity: Activity) -> &'static str {
 
 /// A wait that other threads explain, in words.
 pub fn hand_over_text(why: &Why, places: &mut Places, wait: &HandOver) -> String {
-    let thread = why.thread_name(wait.thread);
-    let thread = thread_text(thread.name.as_ref(), thread.tid.0);
+    let thread = name_text(&why.thread_name(wait.thread));
     let place = place_text(&places.of(&why.source, wait.site));
     format!("while {thread} waits: {}{place}", wait.class.name())
 }
@@ -71,6 +74,7 @@ pub fn activity_text(activity: Activity, place: &Place) -> String {
         Activity::Running => "on CPU".to_owned(),
         Activity::RunQueue(WaitKind::Preempt) => "preempted: waits for a CPU".to_owned(),
         Activity::Throttled => "throttled: waits for the next quota of its cgroup".to_owned(),
+        Activity::Runnable => "runnable: waits for a thread of Go's scheduler".to_owned(),
         Activity::RunQueue(WaitKind::New) => "new: waits for its first CPU".to_owned(),
         Activity::RunQueue(WaitKind::Sync) => "woken: waits for a CPU".to_owned(),
         Activity::Waiting(class) => format!("waits: {}{place}", class.name()),
@@ -82,32 +86,41 @@ pub fn activity_text(activity: Activity, place: &Place) -> String {
 }
 
 /// Name and process of threads, as one word.
-fn threads_name(pid: Pid, name: Option<&Arc<str>>) -> String {
+fn threads_name(Threads { pid, name, are_goroutines }: &Threads) -> String {
+    let kind = if *are_goroutines { GOROUTINE } else { "" };
     match name {
-        Some(name) if pid.0 < 0 => name.to_string(),
-        None if pid.0 < 0 => "?".to_owned(),
-        Some(name) => format!("{name} ({})", pid.0),
-        None => format!("({})", pid.0),
+        Some(name) if pid.0 < 0 => format!("{name}{kind}"),
+        None if pid.0 < 0 => format!("?{kind}"),
+        Some(name) => format!("{name}{kind} ({})", pid.0),
+        None => format!("{kind}({})", pid.0),
     }
 }
 
-/// Name and number of a process or thread.
-pub fn thread_text(name: Option<&Arc<str>>, number: i32) -> String {
-    match name {
-        Some(name) => format!("{} ({number})", OutsideText::from(&**name)),
-        None => format!("({number})"),
+/// Name and number of a thread or goroutine.
+pub fn name_text(thread: &ThreadName) -> String {
+    let kind = if thread.is_goroutine { GOROUTINE } else { "" };
+    match &thread.name {
+        Some(name) => format!("{}{kind} ({})", OutsideText::from(&**name), thread.number),
+        None => format!("{kind}({})", thread.number),
     }
 }
 
 /// The name of threads of a process, and their number or how many there are.
-fn threads_text((pid, name): &(Pid, Option<Arc<str>>), tids: &[i32]) -> String {
-    match tids {
-        [tid] => thread_text(name.as_ref(), *tid),
+fn threads_text(threads: &Threads, numbers: &[i64]) -> String {
+    let Threads { pid, name, are_goroutines } = threads;
+    match numbers {
+        [number] => name_text(&ThreadName {
+            pid: *pid,
+            number: *number,
+            name: name.clone(),
+            is_goroutine: *are_goroutines,
+        }),
         _ => {
             let name =
                 name.as_ref().map_or_else(String::new, |it| OutsideText::from(&**it).to_string());
             let of = if pid.0 < 0 { String::new() } else { format!(" of {}", pid.0) };
-            format!("{name} ({} threads{of})", tids.len())
+            let kind = if *are_goroutines { "goroutines" } else { "threads" };
+            format!("{name} ({} {kind}{of})", numbers.len())
         }
     }
 }

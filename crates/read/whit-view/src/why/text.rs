@@ -1,6 +1,6 @@
 //! The text of a path.
 
-use super::{activity_text, place_text, thread_text, threads_text};
+use super::{activity_text, name_text, place_text, threads_text};
 use crate::hists::percent;
 use crate::units::{counted, duration};
 use crate::warning::warning_text;
@@ -58,9 +58,10 @@ fn head(out: &mut impl Write, why: &Why) -> io::Result<()> {
             let thread = why.thread_name(*thread);
             writeln!(
                 out,
-                "# Interval: {} of thread {}, from {} s to {} s",
+                "# Interval: {} of {}{}, from {} s to {} s",
                 duration(why.duration_ns()),
-                thread_text(thread.name.as_ref(), thread.tid.0),
+                if thread.is_goroutine { "" } else { "thread " },
+                name_text(&thread),
                 from.in_seconds(),
                 to.in_seconds(),
             )?;
@@ -121,13 +122,13 @@ fn requests(group: &Group) -> String {
     text
 }
 
-fn tids(why: &Why, threads: impl Iterator<Item = u32>) -> Vec<i32> {
-    threads.map(|thread| why.thread_name(thread).tid.0).collect()
+fn numbers(why: &Why, threads: impl Iterator<Item = u32>) -> Vec<i64> {
+    threads.map(|thread| why.thread_name(thread).number).collect()
 }
 
 /// Threads of a group, and their activity.
 pub fn what(why: &Why, group: &Group) -> String {
-    let numbers = tids(why, group.threads.iter().copied());
+    let numbers = numbers(why, group.threads.iter().copied());
     let threads = threads_text(&group.key.threads, &numbers);
     let activity = activity_text(group.key.activity, &group.key.place);
     format!("{threads} {activity}{}", functions(group))
@@ -136,7 +137,7 @@ pub fn what(why: &Why, group: &Group) -> String {
 /// The wait that a group explains, in words.
 pub fn explained(why: &Why, group: &Group) -> Option<String> {
     let explains = group.key.explains.as_ref()?;
-    let numbers = tids(why, group.explained.iter().copied());
+    let numbers = numbers(why, group.explained.iter().copied());
     let waits = if numbers.len() == 1 { "waits" } else { "wait" };
     let threads = threads_text(&explains.threads, &numbers);
     let (class, place) = (explains.class.name(), place_text(&explains.place));
@@ -165,9 +166,8 @@ fn groups(out: &mut impl Write, why: &Why, options: &TextOptions) -> io::Result<
             let texts: Vec<_> = shown
                 .iter()
                 .map(|(thread, ns)| {
-                    let of = why.thread_name(*thread);
                     let share = percent(*ns, group.duration_ns);
-                    format!("{} {share:.0}%", thread_text(of.name.as_ref(), of.tid.0))
+                    format!("{} {share:.0}%", name_text(&why.thread_name(*thread)))
                 })
                 .collect();
             writeln!(out, "{}behind {}", pad::blanks(INDENT), texts.join(", "))?;
@@ -178,9 +178,8 @@ fn groups(out: &mut impl Write, why: &Why, options: &TextOptions) -> io::Result<
             writeln!(out, "{}in {}", pad::blanks(INDENT), requests(group))?;
         }
         if !group.wakers.is_empty() {
-            let wakers: Vec<_> = group.wakers.iter().map(|waker| why.thread_name(*waker)).collect();
-            let names: Vec<_> =
-                wakers.iter().map(|it| thread_text(it.name.as_ref(), it.tid.0)).collect();
+            let wakers = group.wakers.iter().map(|waker| name_text(&why.thread_name(*waker)));
+            let names: Vec<_> = wakers.collect();
             writeln!(out, "{}woken by {}", pad::blanks(INDENT), names.join(", "))?;
         }
     }
@@ -208,14 +207,13 @@ fn pieces(out: &mut impl Write, why: &Why) -> io::Result<()> {
         for piece in &interval.path.pieces {
             let Piece { from, thread, activity, site, .. } = *piece;
             let place = places.of(&why.source, site);
-            let of = why.thread_name(thread);
             let since = TimestampNs(from.since(interval.from));
             writeln!(
                 out,
                 "  {}  {}  {} {}",
                 pad::right(since.in_seconds(), 12),
                 pad::right(duration(piece.duration_ns()), 10),
-                thread_text(of.name.as_ref(), of.tid.0),
+                name_text(&why.thread_name(thread)),
                 activity_text(activity, &place),
             )?;
         }

@@ -1,9 +1,13 @@
 //! Waits of goroutines: where they park, for how long, and who ends the wait.
 
+mod class;
+mod history;
 mod pair;
 mod row;
 mod site;
 
+pub use history::GoroutineId;
+pub(crate) use history::{GoTasks, OnThread, Steps};
 use pair::MAX_WAITS;
 pub use pair::{GoPairing, GoWait, GoWaker, WaitEnd};
 pub use row::{GoPart, GoRow};
@@ -12,6 +16,7 @@ use crate::error::WhyError;
 use crate::losses::Losses;
 use row::rows;
 use site::Sites;
+pub(crate) use site::of_goroutine;
 use std::sync::Arc;
 use whit_profile::tables::{Goroutine, StreamEnd, TableSource, Tables};
 use whit_profile::warning::Warning;

@@ -1,7 +1,8 @@
 //! Waits of goroutines, from their changes.
 //!
-//! A wait begins where the goroutine parks, and ends where another one makes it ready. The network's poller and the
-//! collector's scheduler change a goroutine without a function of its own: such a wait ends where the goroutine runs.
+//! A wait begins where the goroutine parks, and ends where another one or the network's poller makes it ready. The collector's
+//! scheduler changes a goroutine without a function of its own, and so does the poller in recordings without polls: such a
+//! wait ends where the goroutine runs.
 
 use rustc_hash::FxHashMap;
 use whit_perfdata::goroutine::Change;
@@ -16,8 +17,8 @@ pub(super) const MAX_WAITS: usize = 1 << 22;
 pub enum GoWaker {
     /// A function of the runtime made the goroutine ready.
     Ready(GoroutineWaker),
-    /// None did: the network's poller, or the collector.
-    Poller,
+    /// No function was recorded: the collector, or the network's poller in recordings without its polls.
+    NoFunction,
 }
 
 /// A wait of a goroutine.
@@ -89,6 +90,7 @@ impl GoPairing {
             change;
         let key = (process, goroutine.address);
         match change.change {
+            Change::Create => {}
             Change::Park => {
                 let wait =
                     GoWait { thread, goroutine, from: time, reason, object, callsite, end: None };
@@ -107,7 +109,7 @@ impl GoPairing {
                 match &mut wait.end {
                     Some(end) => end.run = Some(time),
                     none => {
-                        let waker = GoWaker::Poller;
+                        let waker = GoWaker::NoFunction;
                         *none =
                             Some(WaitEnd { ready: time, run: Some(time), waker, callsite: None });
                     }
@@ -181,7 +183,7 @@ mod tests {
             found,
             [
                 (1, Some(10), Some(2), by(goroutine)),
-                (2, Some(10), Some(0), Some(GoWaker::Poller)),
+                (2, Some(10), Some(0), Some(GoWaker::NoFunction)),
                 (1, None, None, None),
                 (2, Some(4), None, by(GoroutineWaker::Scheduler)),
             ]

@@ -79,7 +79,8 @@ fn row(source: &TableSource, sites: &mut Sites, (reason, function): Key, all: &[
             GoWaker::Ready(GoroutineWaker::Goroutine(_)) => (0, sites.of(source, end.callsite)),
             GoWaker::Ready(GoroutineWaker::Unknown) => (1, sites.of(source, end.callsite)),
             GoWaker::Ready(GoroutineWaker::Scheduler) => (2, None),
-            GoWaker::Poller => (3, None),
+            GoWaker::Ready(GoroutineWaker::Poller) => (3, None),
+            GoWaker::NoFunction => (4, None),
         };
         wakers.entry(key).or_default().push(wait);
     }
@@ -102,7 +103,7 @@ fn part(function: Option<Arc<str>>, waits: &[&GoWait]) -> Option<GoPart> {
     let waker = waits.first()?.end?.waker;
     let goroutines = distinct(waits.iter().filter_map(|wait| match wait.end?.waker {
         GoWaker::Ready(GoroutineWaker::Goroutine(goroutine)) => Some(goroutine),
-        GoWaker::Ready(_) | GoWaker::Poller => None,
+        GoWaker::Ready(_) | GoWaker::NoFunction => None,
     }));
     let (count, callsite) = (waits.len() as u64, chains.first());
     Some(GoPart { waker, function, goroutines, count, total_ns, callsite })

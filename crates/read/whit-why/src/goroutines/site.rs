@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-use whit_profile::tables::TableSource;
+use whit_profile::tables::{FrameRow, TableSource};
 
 /// First parts of the paths of Go's standard packages (`go list std`).
 const STANDARD: [&str; 51] = [
@@ -83,9 +83,20 @@ impl Sites {
 
 /// The functions of a call chain, innermost first.
 pub(super) fn frames(source: &TableSource, callsite: Option<u32>) -> Vec<Arc<str>> {
+    rows(source, callsite).map(|frame| frame.name).collect()
+}
+
+fn rows(source: &TableSource, callsite: Option<u32>) -> impl Iterator<Item = FrameRow> {
     let row = |callsite: Option<u32>| source.callsite(callsite?);
-    let rows = std::iter::successors(row(callsite), |it| row(it.parent));
-    rows.filter_map(|it| source.frame(it.frame)).map(|frame| frame.name).collect()
+    let rows = std::iter::successors(row(callsite), move |it| row(it.parent));
+    rows.filter_map(|it| source.frame(it.frame))
+}
+
+/// The function of a goroutine's call chain as [`site`] has it, its innermost function first; `None` for other chains.
+pub(crate) fn of_goroutine(source: &TableSource, callsite: u32) -> Option<Arc<str>> {
+    let of_program = rows(source, Some(callsite)).filter(|frame| !frame.is_kernel);
+    let frames: Vec<_> = of_program.map(|frame| frame.name).collect();
+    frames.last().filter(|name| name.starts_with(EXIT)).and_then(|_| site(&frames))
 }
 
 pub(super) fn site(frames: &[Arc<str>]) -> Option<Arc<str>> {

@@ -1,13 +1,16 @@
 //! Calls and their counts.
 
+use crate::goroutines::GoroutineId;
 use whit_profile::tables::RequestKey;
 use whit_types::TimestampNs;
 
 /// A call that has ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Call {
-    /// Number of its thread: of a connection, the one that sent the answer.
+    /// Number of its thread: of a connection, the one that sent the answer; of a goroutine, the one that ran it at the end.
     pub thread: u32,
+    /// The goroutine that made the call; `None` where a thread did.
+    pub goroutine: Option<GoroutineId>,
     /// When it began.
     pub from: TimestampNs,
     /// When it returned.

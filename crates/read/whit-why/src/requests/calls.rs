@@ -3,6 +3,7 @@
 use super::call::{Call, Counts};
 use super::pair::Pairing;
 use crate::error::WhyError;
+use crate::goroutines::GoTasks;
 use crate::losses::Losses;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use whit_profile::LoadError;
 use whit_profile::tables::{RequestKey, StreamEnd, TableSource};
-use whit_types::{Arch, TimestampNs};
+use whit_types::{Arch, Pid, TimestampNs};
 
 /// A name, its calls, and those without a duration.
 pub(super) type CallsOfName = (Arc<str>, Vec<Call>, Counts);
@@ -42,7 +43,9 @@ pub(super) fn all_calls(source: &TableSource) -> Result<Vec<CallsOfName>, LoadEr
     let mut pairings: Vec<Pairing> = names.iter().map(|_| Pairing::new(arch)).collect();
     let read = source.request_marks(&mut |mark| {
         if let Some(pairing) = pairings.get_mut(mark.kind as usize) {
-            pairing.add(mark);
+            // Threads have their process in their number.
+            let row = mark.goroutine.and_then(|_| source.thread(mark.thread));
+            pairing.add(row.map_or(Pid(-1), |row| row.pid), mark);
         }
     });
     if let Err(StreamEnd::Load(error)) = read {
@@ -58,16 +61,21 @@ pub(super) fn all_calls(source: &TableSource) -> Result<Vec<CallsOfName>, LoadEr
 /// Name and key of a request.
 pub(crate) type RequestName = (Arc<str>, Option<RequestKey>);
 
-/// The outermost calls of each thread in order of time, of all names.
+/// The outermost calls of each thread or goroutine in order of time, of all names.
 #[derive(Default)]
 pub(crate) struct CallsOfThreads(FxHashMap<u32, Vec<(Arc<str>, Call)>>);
 
 impl CallsOfThreads {
-    pub(crate) fn of(source: &TableSource) -> Result<CallsOfThreads, LoadError> {
+    pub(crate) fn of(
+        source: &TableSource,
+        goroutines: &GoTasks,
+    ) -> Result<CallsOfThreads, LoadError> {
         let mut threads: FxHashMap<u32, Vec<(Arc<str>, Call)>> = FxHashMap::default();
         for (name, calls, _) in all_calls(source)? {
             for call in calls.into_iter().filter(|call| call.depth == 0) {
-                threads.entry(call.thread).or_default().push((name.clone(), call));
+                let goroutine = call.goroutine.and_then(|id| goroutines.number(id));
+                let caller = goroutine.unwrap_or(call.thread);
+                threads.entry(caller).or_default().push((name.clone(), call));
             }
         }
         for calls in threads.values_mut() {

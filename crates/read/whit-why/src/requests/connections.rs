@@ -223,7 +223,7 @@ impl Found<'_> {
             return;
         };
         self.counts.handed_over += u64::from(reader != thread);
-        self.calls.push(Call { thread, from, to, depth: 0, key });
+        self.calls.push(Call { thread, goroutine: None, from, to, depth: 0, key });
     }
 
     /// Without the beginning of a call that sends, data that another thread has received may be the next request.

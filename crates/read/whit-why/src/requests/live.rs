@@ -178,7 +178,7 @@ impl SlowRequests {
 
     fn pair(&mut self, pid: Pid, mark: RequestMark, found: &mut dyn FnMut(SlowRequest)) {
         let Some(Some(kind)) = self.kinds.get_mut(mark.kind as usize) else { return };
-        kind.pairing.add(mark);
+        kind.pairing.add(pid, mark);
         for call in kind.pairing.calls.drain(..).filter(|call| call.depth == 0) {
             if self.losses > 0 {
                 self.uncertain += 1;

@@ -6,8 +6,7 @@ use super::parts::Parts;
 use super::quantile::{QUANTILES, Quantile, rank};
 use super::tail::{Group, SLOWEST_PERCENT, Tail, tail};
 use crate::error::WhyError;
-use crate::histories::histories;
-use crate::history::ThreadHistory;
+use crate::histories::Histories;
 use crate::losses::Losses;
 
 use crate::place::{Places, ThreadName};
@@ -54,7 +53,7 @@ pub struct Requests {
     pub source: TableSource,
     /// By name, in the order in which they were recorded.
     pub names: Vec<RequestsOfName>,
-    threads: Vec<ThreadHistory>,
+    histories: Histories,
 }
 
 impl Question for AllRequests {
@@ -67,11 +66,16 @@ impl Question for AllRequests {
         let all = calls(&source, self.name.as_deref())?;
         let of_calls: FxHashSet<u32> =
             all.iter().flat_map(|(_, calls, _)| calls).map(|call| call.thread).collect();
-        let threads = match source.has_switches() {
-            true => histories(&source, None, &|thread| of_calls.contains(&thread)),
-            false => Ok(Vec::new()),
+        // Any thread may run a goroutine.
+        let mut calls_made = all.iter().flat_map(|(_, calls, _)| calls);
+        let has_goroutines = calls_made.any(|call| call.goroutine.is_some());
+        let histories = match source.has_switches() {
+            true => {
+                Histories::of(&source, None, &|thread| has_goroutines || of_calls.contains(&thread))
+            }
+            false => Ok(Histories::default()),
         };
-        let threads = threads.map_err(|error| match error {
+        let histories = histories.map_err(|error| match error {
             WhyError::TooMany => WhyError::TooManyOfRequests,
             error => error,
         })?;
@@ -82,11 +86,11 @@ impl Question for AllRequests {
             .map(|(name, calls, counts)| {
                 let taken = Taken { question: &self, losses: &losses };
                 taken.of_name(name, (calls, counts), |call| {
-                    Parts::of(&source, &mut places, &threads, call)
+                    Parts::of(&source, &mut places, &histories, call)
                 })
             })
             .collect();
-        Ok(Requests { source, names, threads })
+        Ok(Requests { source, names, histories })
     }
 }
 
@@ -136,12 +140,13 @@ impl Taken<'_> {
 impl Requests {
     /// The parts of the time of a call.
     pub fn parts(&self, call: &Call) -> Parts {
-        Parts::of(&self.source, &mut Places::default(), &self.threads, call)
+        Parts::of(&self.source, &mut Places::default(), &self.histories, call)
     }
 
-    /// A thread by its number.
-    pub fn thread_name(&self, thread: u32) -> ThreadName {
-        ThreadName::of(&self.source, thread)
+    /// The thread or goroutine of a call.
+    pub fn caller(&self, call: &Call) -> ThreadName {
+        let number = self.histories.number(call.goroutine, call.thread);
+        ThreadName::of(&self.source, &self.histories.goroutines, number)
     }
 
     /// Whether the recording has context switches, without which no time has parts.

@@ -5,17 +5,25 @@
 //! with the stack pointer above it.
 //!
 //! Marks that are no calls and returns have no stack pointer: a thread has one such request at a time. Those of
-//! connections are apart from threads ([`Connections`]).
+//! connections are apart from threads ([`Connections`]), and so are those of goroutines, which change threads.
 
 use super::call::{Call, Counts};
 use super::connections::{Connections, Found, Live};
-use rustc_hash::FxHashMap;
+use crate::goroutines::GoroutineId;
+use rustc_hash::{FxHashMap, FxHashSet};
 use whit_perfdata::request::Edge;
 use whit_profile::tables::{RequestKey, RequestMark};
-use whit_types::{Arch, TimestampNs};
+use whit_types::{Arch, Pid, TimestampNs};
 
 /// Most calls that the kernel waits for at one stack pointer: functions that jump to each other (`MAX_URETPROBE_DEPTH`).
 const CHAINED_MAX: usize = 64;
+
+/// The side that makes calls.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Caller {
+    Thread(u32),
+    Goroutine(GoroutineId),
+}
 
 struct Open {
     from: TimestampNs,
@@ -29,7 +37,10 @@ struct Open {
 pub struct Pairing {
     /// By how much a return moves the stack pointer.
     returns_bytes: u64,
-    open: FxHashMap<u32, Vec<Open>>,
+    /// Callers without an open call are not in it.
+    open: FxHashMap<Caller, Vec<Open>>,
+    /// Processes with a goroutine that has called.
+    of_goroutines: FxHashSet<Pid>,
     connections: Connections,
     /// Calls that have ended.
     pub calls: Vec<Call>,
@@ -47,7 +58,8 @@ impl Pairing {
         };
         let (calls, counts) = (Vec::new(), Counts::default());
         let (open, connections) = (FxHashMap::default(), Connections::default());
-        Pairing { returns_bytes, open, connections, calls, counts }
+        let of_goroutines = FxHashSet::default();
+        Pairing { returns_bytes, open, of_goroutines, connections, calls, counts }
     }
 
     /// The same of a recording that is still being made. Calls of connections end with the first data that is sent after
@@ -57,13 +69,17 @@ impl Pairing {
         Pairing { connections, ..Pairing::new(arch) }
     }
 
-    /// Takes the next mark. Those of one thread come in order of time, and those of connections all do.
-    pub fn add(&mut self, mark: RequestMark) {
+    /// Takes the next mark of a process. Those of one thread or goroutine come in order of time, and those of connections
+    /// all do.
+    pub fn add(&mut self, process: Pid, mark: RequestMark) {
         if let Some(connection) = mark.connection {
             let mut found = Found { calls: &mut self.calls, counts: &mut self.counts };
             return self.connections.add(mark, connection, &mut found);
         }
-        let open = self.open.entry(mark.thread).or_default();
+        let goroutine = mark.goroutine.map(|goroutine| GoroutineId { process, goroutine });
+        let caller = goroutine.map_or(Caller::Thread(mark.thread), Caller::Goroutine);
+        self.of_goroutines.extend(goroutine.map(|it| it.process));
+        let open = self.open.entry(caller).or_default();
         let stack_pointer = match (mark.edge, mark.stack_pointer) {
             (Edge::Begin, Some(at)) => at,
             (Edge::End, Some(at)) => at.saturating_sub(self.returns_bytes),
@@ -95,15 +111,28 @@ impl Pairing {
                 let Some(Open { from, key, .. }) = open.pop() else { return };
                 let outer = open.iter().filter(|outer| outer.stack_pointer > stack_pointer);
                 let depth = outer.count() as u32;
-                self.calls.push(Call { thread: mark.thread, from, to: mark.time, depth, key });
+                let (thread, to) = (mark.thread, mark.time);
+                self.calls.push(Call { thread, goroutine, from, to, depth, key });
             }
+        }
+        if open.is_empty() {
+            self.open.remove(&caller);
         }
     }
 
-    /// Forgets the calls of a thread that has ended: another one may get its number.
+    /// Forgets the calls of a thread that has ended: another one may get its number. With the first thread of a process,
+    /// its goroutines have ended.
     pub fn end_thread(&mut self, thread: u32) {
-        let open = self.open.remove(&thread);
-        self.counts.left += open.map_or(0, |open| open.len() as u64);
+        let mut left = self.open.remove(&Caller::Thread(thread)).map_or(0, |open| open.len());
+        if self.of_goroutines.remove(&Pid(thread as i32)) {
+            self.open.retain(|caller, open| {
+                let is_ended =
+                    matches!(caller, Caller::Goroutine(it) if it.process.0 as u32 == thread);
+                left += if is_ended { open.len() } else { 0 };
+                !is_ended
+            });
+        }
+        self.counts.left += left as u64;
     }
 
     /// Forgets all calls that have not ended; gives their number.
@@ -137,12 +166,21 @@ mod tests {
     fn mark(time: u64, edge: Edge, stack_pointer: u64) -> RequestMark {
         let time = TimestampNs(time);
         let stack_pointer = Some(stack_pointer).filter(|at| *at != 0);
-        RequestMark { time, thread: 1, kind: 0, edge, stack_pointer, connection: None, key: None }
+        RequestMark {
+            time,
+            thread: 1,
+            kind: 0,
+            edge,
+            stack_pointer,
+            goroutine: None,
+            connection: None,
+            key: None,
+        }
     }
 
     fn paired(marks: impl IntoIterator<Item = (u64, Edge, u64)>) -> (Vec<(u64, u64)>, Counts) {
         let mut pairing = Pairing::new(Arch::X86_64);
-        marks.into_iter().for_each(|(time, edge, at)| pairing.add(mark(time, edge, at)));
+        marks.into_iter().for_each(|(time, edge, at)| pairing.add(Pid(1), mark(time, edge, at)));
         let (calls, counts) = pairing.finish();
         (calls.iter().map(|call| (call.from.0, call.to.0)).collect(), counts)
     }
@@ -205,6 +243,39 @@ mod tests {
         // A lost end: the next call at this place has its own.
         let marks = [(1, Edge::Begin, TOP), (5, Edge::Begin, TOP), (6, Edge::End, TOP + 8)];
         assert_eq!(paired(marks).0, [(5, 6)]);
+    }
+
+    #[test]
+    fn calls_of_goroutines_end_in_any_thread() {
+        use whit_profile::tables::Goroutine;
+        let goroutine = |number| Some(Goroutine { address: 0xc000, number: Some(number) });
+        let marks = [
+            (1, 10, 5, Edge::Begin, TOP),
+            (2, 10, 6, Edge::Begin, TOP - 64),
+            (3, 11, 6, Edge::End, TOP - 64 + 8),
+            (4, 12, 5, Edge::End, TOP + 8),
+            // Another process has the same numbers.
+            (5, 99, 6, Edge::End, TOP - 64 + 8),
+        ];
+        let mut pairing = Pairing::new(Arch::X86_64);
+        for (time, thread, number, edge, at) in marks {
+            let mark = RequestMark { thread, goroutine: goroutine(number), ..mark(time, edge, at) };
+            pairing.add(Pid(if thread == 99 { 2 } else { 1 }), mark);
+        }
+        let mark = |number, time| RequestMark {
+            goroutine: goroutine(number),
+            ..mark(time, Edge::Begin, TOP)
+        };
+        pairing.add(Pid(1), mark(7, 6));
+        pairing.add(Pid(2), mark(7, 6));
+        // The end of a thread ends no call of a goroutine, that of a process does.
+        pairing.end_thread(10);
+        pairing.end_thread(2);
+        let (calls, counts) = pairing.finish();
+        let found: Vec<_> =
+            calls.iter().map(|call| (call.from.0, call.to.0, call.thread, call.depth)).collect();
+        assert_eq!(found, [(2, 3, 11, 0), (1, 4, 12, 0)]);
+        assert_eq!(counts, Counts { without_begin: 1, left: 1, open: 1, ..Counts::default() });
     }
 
     proptest! {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use whit_profile::tables::TableSource;
 
 use super::call::Call;
-use crate::history::ThreadHistory;
+use crate::histories::Histories;
 use crate::path::{Activity, own_time};
 use crate::place::{Place, Places};
 
@@ -26,14 +26,18 @@ impl Parts {
     pub(crate) fn of(
         source: &TableSource,
         places: &mut Places,
-        threads: &[ThreadHistory],
+        histories: &Histories,
         call: &Call,
     ) -> Parts {
         let mut parts = Parts::default();
-        for piece in own_time(threads, call.thread, call.from, call.to) {
+        let caller = histories.number(call.goroutine, call.thread);
+        for piece in own_time(&histories.all, caller, call.from, call.to) {
             let place = match piece.activity {
                 // A thread is taken off anywhere.
-                Activity::Running | Activity::RunQueue(_) | Activity::Throttled => Place::default(),
+                Activity::Running
+                | Activity::RunQueue(_)
+                | Activity::Throttled
+                | Activity::Runnable => Place::default(),
                 _ => places.of(source, piece.site),
             };
             let part = Part { activity: piece.activity, place };

@@ -3,6 +3,8 @@
 use super::call::Call;
 use super::calls::{ChosenRequests, all_calls, chosen};
 use crate::error::WhyError;
+use crate::goroutines::OnThread;
+use crate::histories::Histories;
 use crate::losses::Losses;
 use std::sync::Arc;
 use whit_profile::call_times::CallTimes;
@@ -72,15 +74,24 @@ impl RecordedCalls {
 pub struct TimesOfRequests(pub ChosenRequests);
 
 impl Question for TimesOfRequests {
-    /// At least one call.
+    /// There is at least one call.
     type Answer = CallTimes;
     type Error = WhyError;
 
     fn read(self, reading: Reading<'_>) -> Result<CallTimes, WhyError> {
         let source = reading.answer(Tables)?;
-        let times = chosen(&source, &self.0)?.into_iter().filter_map(|call| {
-            let range = TimeRange { from: call.from, to: call.to };
-            Some((source.thread(call.thread)?.tid, range))
+        let calls = chosen(&source, &self.0)?;
+        // Those of a goroutine are in the threads that run it.
+        let histories = match calls.iter().any(|call| call.goroutine.is_some()) {
+            true => Histories::of(&source, None, &|_| false)?,
+            false => Histories::default(),
+        };
+        let turns = calls.iter().flat_map(|call| {
+            let caller = histories.number(call.goroutine, call.thread);
+            histories.goroutines.on_threads(caller, call.from, call.to)
+        });
+        let times = turns.filter_map(|OnThread { from, to, thread }| {
+            Some((source.thread(thread)?.tid, TimeRange { from, to }))
         });
         Ok(CallTimes::new(times))
     }

@@ -18,6 +18,7 @@ use whit_perfdata::request::request_of;
 use whit_profile::model::{Profile, ThreadId};
 use whit_profile::switches::{SwitchOptions, Switches};
 use whit_profile::{ReadOptions, Reading, Samples, SinglesWanted, has_cgroups};
+use whit_types::Tid;
 use whit_view::warning::warning_text;
 use whit_why::{EachCall, RecordedCall, RecordedCalls};
 
@@ -88,7 +89,11 @@ fn requests(
         threads.map(|(thread, number)| ((thread.pid, thread.tid), ThreadId(number))).collect();
     let requests = calls.into_iter().filter_map(|RecordedCall { name, thread, call, .. }| {
         let key = call.key.map(|key| key.to_string());
-        Some(Request { thread: *numbers.get(&thread)?, from: call.from, to: call.to, name, key })
+        let (pid, goroutine) = (thread.0, call.goroutine.map(|id| id.number()));
+        // Any thread may run a goroutine: the first one stands for its process.
+        let first = goroutine.and_then(|_| numbers.get(&(pid, Tid(pid.0))));
+        let thread = *first.or_else(|| numbers.get(&thread))?;
+        Some(Request { thread, goroutine, from: call.from, to: call.to, name, key })
     });
     let names = names.iter().map(|name| name.to_string()).collect();
     Ok(Some(Requests::new(names, requests.collect())))

@@ -105,6 +105,8 @@ fn waits_of_goroutines_are_those_that_the_program_logs() {
                         (&waker["kind"], &waker["goroutine"]),
                         (&"poller".into(), &Value::Null)
                     );
+                    // The poller says when, and a thread runs the goroutine later.
+                    assert!(number(wait, "runnable_ns") > 0, "{wait}");
                     assert!(
                         wait["object"].as_str().is_some_and(|it| it.starts_with("fd ")),
                         "{wait}"

@@ -39,6 +39,7 @@ mod faults;
 mod filtered;
 mod flight;
 mod followed;
+mod go_requests;
 mod go_stacks;
 mod golden;
 mod goroutines;

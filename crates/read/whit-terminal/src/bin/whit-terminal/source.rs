@@ -196,7 +196,7 @@ impl RecordingSource<'_> {
         for of_name in requests.names.iter().filter(|of_name| !of_name.calls.is_empty()) {
             let (shown, all) = (of_name.calls.len().min(SLOWEST), of_name.calls.len());
             let title = format!("# {}: the slowest {shown} of {all}, one by one", of_name.name);
-            text.lines.extend([String::new(), title, requests::SLOWEST_HEAD.to_owned()]);
+            text.lines.extend([String::new(), title, requests::slowest_head(of_name)]);
             for (rank, line) in requests::slowest_lines(&requests, of_name).take(SLOWEST) {
                 let explain = |rank| Explain::Request(of_name.name.to_string(), rank);
                 let at = text.lines.len();

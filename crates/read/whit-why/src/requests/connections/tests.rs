@@ -15,8 +15,16 @@ fn add(connections: &mut Connections, (time, number, thread, step): At, found: &
     let of = ConnectionMark { connection: number, step };
     let (time, connection) = (TimestampNs(time), Some(of));
     let edge = if matches!(step, RECEIVED | Ended) { Edge::Begin } else { Edge::End };
-    let mark =
-        RequestMark { time, thread, kind: 0, edge, stack_pointer: None, connection, key: None };
+    let mark = RequestMark {
+        time,
+        thread,
+        kind: 0,
+        edge,
+        stack_pointer: None,
+        goroutine: None,
+        connection,
+        key: None,
+    };
     connections.add(mark, of, found);
 }
 

@@ -36,8 +36,16 @@ impl Stream {
         let below = if edge == Edge::End { 8 } else { 0 };
         let stack_pointer = Some(TOP - 64 * depth + below);
         let time = TimestampNs(time);
-        let mark =
-            RequestMark { time, thread, kind: 0, edge, stack_pointer, connection: None, key: None };
+        let mark = RequestMark {
+            time,
+            thread,
+            kind: 0,
+            edge,
+            stack_pointer,
+            goroutine: None,
+            connection: None,
+            key: None,
+        };
         self.slow.add(time, News::Mark(Pid(1), mark));
     }
 

@@ -2,6 +2,7 @@
 //! its answer, as requests.
 
 mod argument;
+mod go;
 mod probed;
 mod usdt;
 
@@ -71,22 +72,34 @@ impl FromStr for RequestSpec {
     }
 }
 
-/// Makes two events for each request.
+/// Events of requests, and the programs that they are calls of.
+#[derive(Debug, Default)]
+pub(super) struct Requested {
+    /// Two for each request.
+    pub(super) events: Vec<EventSpec>,
+    /// Programs whose goroutines make calls.
+    pub(super) go_programs: BTreeSet<PathBuf>,
+}
+
+/// Makes the events of requests.
 pub(super) fn events(
     requests: &[RequestSpec],
     roots: &Roots,
     probes: &mut Probes,
-) -> Result<Vec<EventSpec>> {
+) -> Result<Requested> {
     let mut names = BTreeSet::new();
     if let Some(twice) = requests.iter().find(|request| !names.insert(&request.name)) {
         bail_usage!("--request: the name '{}' is given twice", twice.name);
     }
     let mut sockets = BTreeSet::new();
-    let mut events = Vec::new();
+    let mut requested = Requested::default();
     for RequestSpec { name, source } in requests {
         let added = match source {
             Source::Probed(probed) => {
-                probed.events(name, roots, probes).with_context(|| format!("--request {name}"))?
+                let of_probes = probed.events(name, roots, probes);
+                let (added, go_program) = of_probes.with_context(|| format!("--request {name}"))?;
+                requested.go_programs.extend(go_program);
+                added
             }
             Source::Socket(socket) => {
                 if !sockets.insert(socket) {
@@ -96,12 +109,12 @@ pub(super) fn events(
                     .map(|edge| EventSpec::of_socket(&event_name(name, edge), socket.clone(), edge))
             }
         };
-        events.extend(added);
+        requested.events.extend(added);
     }
     if sockets.len() > SOCKETS_MAX {
         bail_usage!("--request: at most {SOCKETS_MAX} sockets are recorded at a time");
     }
-    Ok(events)
+    Ok(requested)
 }
 
 /// The file itself, or the command of this name.
@@ -154,8 +167,8 @@ mod tests {
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         assert!(error(&many).contains("at most 16"));
         let specs = ["a=tcp:1".parse().unwrap()];
-        let events = events(&specs, &Roots::default(), &mut Probes::default()).unwrap();
-        let names: Vec<_> = events.iter().map(EventSpec::name).collect();
+        let requested = events(&specs, &Roots::default(), &mut Probes::default()).unwrap();
+        let names: Vec<_> = requested.events.iter().map(EventSpec::name).collect();
         assert_eq!(names, ["request:a:begin", "request:a:end"]);
     }
 }

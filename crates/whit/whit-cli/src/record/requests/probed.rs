@@ -1,7 +1,7 @@
 //! Requests by probes: the calls of a function, or the time between two probes of a program.
 
 use super::super::probes::Probes;
-use super::{FORM, SHOWN, found, usdt};
+use super::{FORM, SHOWN, found, go, usdt};
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -54,17 +54,25 @@ impl FromStr for Probed {
 }
 
 impl Probed {
-    /// The events of both ends.
+    /// The events of both ends, and the file where they are calls of a Go program.
     pub(super) fn events(
         &self,
         request: &str,
         roots: &Roots,
         probes: &mut Probes,
-    ) -> Result<[EventSpec; 2]> {
+    ) -> Result<([EventSpec; 2], Option<PathBuf>)> {
         let path = found(&self.binary)?;
         let file = File::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
         let image = ElfImage::from_file(&path, &file)?;
+        let is_go_function = image.is_go() && !self.function.contains("..");
         let [begin, end] = match self.function.split_once("..") {
+            None if is_go_function => {
+                let (start, size) = self.function(&path)?;
+                let fields = go::fields(&path, self.key.as_deref().map(with_type).as_deref());
+                let [begin, end] = go::places(&image, (start, size), fields)
+                    .with_context(|| format!("function '{}'", self.function))?;
+                [Ok((ProbeAt::Entry, begin)), Ok((ProbeAt::Entry, end))]
+            }
             Some((begin, end)) => {
                 let at = |name, key| Ok((ProbeAt::Entry, usdt::places(&image, name, key)?));
                 [at(begin, self.key.as_deref()), at(end, None)]
@@ -81,19 +89,13 @@ impl Probed {
             event.is_without_chains = true;
             Ok::<_, anyhow::Error>(event)
         };
-        Ok([event(Edge::Begin, begin)?, event(Edge::End, end)?])
+        let events = [event(Edge::Begin, begin)?, event(Edge::End, end)?];
+        Ok((events, is_go_function.then_some(path)))
     }
 
     /// The places where a function begins and returns.
     fn function_places(&self, image: &ElfImage) -> Result<[ProbePlace; 2]> {
-        let path = image.path();
-        if image.section(".gopclntab").is_some() {
-            bail!(
-                "{} is a Go program: its stacks move while a probe waits for the return, which whit has no probe for",
-                path.display()
-            );
-        }
-        let start = self.address(path)?;
+        let (start, _) = self.function(image.path())?;
         let offset = image.file_offset_of(start);
         let offset = offset.with_context(|| format!("'{}' is not in the file", self.function))?.0;
         let stack_pointer = format!("{STACK_POINTER}=%sp:u64");
@@ -104,26 +106,26 @@ impl Probed {
         Ok([begin, stack_pointer].map(|fields| ProbePlace { offset, counter: None, fields }))
     }
 
-    /// The address of the function: by its name in the binary, or by the readable one.
-    fn address(&self, path: &Path) -> Result<Svma> {
+    /// Address and size of the function: by its name in the binary, or by the readable one.
+    fn function(&self, path: &Path) -> Result<(Svma, u64)> {
         let home = std::env::var_os("HOME").map(PathBuf::from);
         let config = SymbolizerConfig::new(DebugDirs::standard(home.as_deref()));
         let binary = Symbolizer::new(config).open(&DsoSpec::new(DsoKind::Elf, path.to_owned()));
         let table =
             binary.symbol_table().with_context(|| format!("{} has no symbols", path.display()))?;
-        let mut found: BTreeSet<Svma> = BTreeSet::new();
+        let mut found: BTreeSet<(Svma, u64)> = BTreeSet::new();
         let mut alike = BTreeSet::new();
         for symbol in table.iter() {
             let readable = demangle(symbol.name);
             if symbol.name == self.function.as_bytes() || readable == self.function {
-                found.insert(symbol.start);
+                found.insert((symbol.start, symbol.size_bytes));
             } else if readable.contains(&self.function) && alike.len() < SHOWN {
                 alike.insert(readable.into_owned());
             }
         }
         let mut found = found.into_iter();
         match (found.next(), found.next()) {
-            (Some(start), None) => Ok(start),
+            (Some(function), None) => Ok(function),
             (Some(_), Some(_)) => bail!(
                 "{} has several functions '{}': give the name that nm prints",
                 path.display(),
