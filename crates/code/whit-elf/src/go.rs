@@ -32,7 +32,9 @@ const ROUTINE_MAX_BYTES: u64 = 4096;
 /// The section that each Go program has; the name has more in front where code is position-independent.
 const GO_SECTION: &str = ".gopclntab";
 /// `push %rbp; mov %rsp,%rbp`.
-const PROLOGUE: [u8; 4] = [0x55, 0x48, 0x89, 0xe5];
+const PROLOGUE: [u8; GO_PROLOGUE_BYTES as usize] = [0x55, 0x48, 0x89, 0xe5];
+/// Its length.
+pub const GO_PROLOGUE_BYTES: u64 = 4;
 /// `pop %rbp`, and the first bytes of `ret` and of `jmp *register`.
 const POP: u8 = 0x5d;
 const LEAVES: [u8; 2] = [0xc3, 0xff];
@@ -57,8 +59,8 @@ const PROLOGUE_WITHIN: usize = 64;
 /// Where Go's scheduler can be watched.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GoScheduler {
-    /// Behind the first instructions of `runtime.gopark`, `runtime.ready` and `runtime.execute`: their frame is there,
-    /// and their arguments are in the registers still. Before them, a stack that has to grow begins the function again.
+    /// The [prologues](ElfImage::go_prologue) of `runtime.gopark`, `runtime.ready` and `runtime.execute`. Their frame is
+    /// there [`GO_PROLOGUE_BYTES`] later.
     pub functions: [FileOffset; 3],
     /// The same of `runtime.netpollready`, where the program has it.
     pub poller: Option<FileOffset>,
@@ -108,7 +110,7 @@ impl ElfImage {
             } else if name == CREATOR {
                 creator = Some((Svma(symbol.value), symbol.size));
             } else if name == POLLER {
-                poller = self.behind_go_prologue(Svma(symbol.value), symbol.size);
+                poller = self.go_prologue(Svma(symbol.value), symbol.size);
             } else if let Some(at) = SCHEDULER.iter().position(|it| it.as_bytes() == name) {
                 functions[at] = Some(Svma(symbol.value));
             }
@@ -116,8 +118,8 @@ impl ElfImage {
         let mut offsets = [FileOffset(0); 3];
         for ((offset, start), name) in offsets.iter_mut().zip(functions).zip(SCHEDULER) {
             let start = start.ok_or_else(|| NoGoScheduler::NoSymbol(name.to_owned()))?;
-            let behind = self.behind_go_prologue(start, u64::MAX);
-            *offset = behind.ok_or(NoGoScheduler::OtherCode(name))?;
+            let begin = self.go_prologue(start, u64::MAX);
+            *offset = begin.ok_or(NoGoScheduler::OtherCode(name))?;
         }
         let reasons = reasons.and_then(|(start, size)| self.go_strings(start, size));
         let reasons = reasons.ok_or_else(|| {
@@ -126,12 +128,12 @@ impl ElfImage {
         Ok(GoScheduler { functions: offsets, poller, creator, reasons })
     }
 
-    /// Behind the first instructions of a Go function of some size: its frame record is on the stack, and its arguments are
-    /// in the registers still. `None` for functions without a frame.
-    pub fn behind_go_prologue(&self, start: Svma, size: u64) -> Option<FileOffset> {
+    /// The instruction at which a Go function of some size has room on the stack, and puts its frame record there: a stack
+    /// that has to grow begins the function again before. Arguments are in the registers. `None` without a frame.
+    pub fn go_prologue(&self, start: Svma, size: u64) -> Option<FileOffset> {
         let code = self.code_at(start, size.min(PROLOGUE_WITHIN as u64))?;
         let begin = code.windows(PROLOGUE.len()).position(|bytes| bytes == PROLOGUE)?;
-        self.file_offset_of(Svma(start.0.saturating_add((begin + PROLOGUE.len()) as u64)))
+        self.file_offset_of(Svma(start.0.saturating_add(begin as u64)))
     }
 
     /// An array of strings.

@@ -39,7 +39,7 @@ mod usdt;
 mod vdso;
 
 pub use error::ElfError;
-pub use go::{GoScheduler, NoGoScheduler};
+pub use go::{GO_PROLOGUE_BYTES, GoScheduler, NoGoScheduler};
 pub use image::{ElfImage, ElfKind, RawRela, RawSymbol, SectionHeader, TableKind};
 pub use kept::{KEPT_NAME, kept_directory};
 pub use needs::LinkNeeds;

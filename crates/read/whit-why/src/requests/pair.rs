@@ -82,6 +82,8 @@ impl Pairing {
         let open = self.open.entry(caller).or_default();
         let stack_pointer = match (mark.edge, mark.stack_pointer) {
             (Edge::Begin, Some(at)) => at,
+            // The probes of a goroutine's calls are at the return itself.
+            (Edge::End, Some(at)) if goroutine.is_some() => at,
             (Edge::End, Some(at)) => at.saturating_sub(self.returns_bytes),
             // A thread is in one at a time: where the next one begins, the last one was left.
             (Edge::Begin, None) => {
@@ -252,10 +254,10 @@ mod tests {
         let marks = [
             (1, 10, 5, Edge::Begin, TOP),
             (2, 10, 6, Edge::Begin, TOP - 64),
-            (3, 11, 6, Edge::End, TOP - 64 + 8),
-            (4, 12, 5, Edge::End, TOP + 8),
+            (3, 11, 6, Edge::End, TOP - 64),
+            (4, 12, 5, Edge::End, TOP),
             // Another process has the same numbers.
-            (5, 99, 6, Edge::End, TOP - 64 + 8),
+            (5, 99, 6, Edge::End, TOP - 64),
         ];
         let mut pairing = Pairing::new(Arch::X86_64);
         for (time, thread, number, edge, at) in marks {

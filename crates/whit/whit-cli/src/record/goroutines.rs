@@ -11,7 +11,7 @@ use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use whit_capture::event::EventSpec;
-use whit_elf::ElfImage;
+use whit_elf::{ElfImage, GO_PROLOGUE_BYTES};
 use whit_host::roots::Roots;
 use whit_host::target::Target;
 use whit_host::user_probe::{ProbeAt, ProbePlace};
@@ -49,9 +49,13 @@ pub(super) fn watch(path: &Path, roots: &Roots, probes: &mut Probes) -> Result<G
         events.push(EventSpec { is_without_chains, ..event });
         Ok::<_, anyhow::Error>(())
     };
-    // A thread that runs another goroutine or asks for ready files is in the scheduler, always.
-    for (change, offset) in WAITS.into_iter().zip(scheduler.functions) {
-        add(&change.event_name(), &[offset], fields.at(change), change == Change::Run)?;
+    for (change, FileOffset(offset)) in WAITS.into_iter().zip(scheduler.functions) {
+        // A thread that runs another goroutine or asks for ready files is in the scheduler, always. With a call chain, the
+        // frame has to be there. Without one, the kernel does what `push` does, which saves it a second trap.
+        let is_without_chains = change == Change::Run;
+        let behind = if is_without_chains { 0 } else { GO_PROLOGUE_BYTES };
+        let at = FileOffset(offset + behind);
+        add(&change.event_name(), &[at], fields.at(change), is_without_chains)?;
     }
     if let Some((offset, of_poll)) = scheduler.poller.zip(fields.of_poll()) {
         add(POLL_EVENT, &[offset], of_poll, true)?;

@@ -25,7 +25,7 @@ pub(super) fn fields(path: &Path, key: Option<&str>) -> [String; 2] {
     [format!("{end}{key}"), end]
 }
 
-/// The place behind the function's first instructions, and those of its returns.
+/// The place where the function has its stack, and those of its returns.
 pub(super) fn places(
     image: &ElfImage,
     (start, size): (Svma, u64),
@@ -34,7 +34,7 @@ pub(super) fn places(
     if image.instruction_set() != Some(InstructionSet::X86_64) {
         bail!("calls of goroutines are recorded on x86-64 alone");
     }
-    let begin = image.behind_go_prologue(start, size).context(
+    let begin = image.go_prologue(start, size).context(
         "it has no frame of its own, as Go 1.21 and later make them: it calls nothing that could wait",
     )?;
     let place = |offset: FileOffset, fields: &str| ProbePlace {
