@@ -2,6 +2,7 @@
 
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
+use whit_profile::model::DsoKind;
 use whit_profile::tables::{FrameRow, TableSource};
 
 /// First parts of the paths of Go's standard packages (`go list std`).
@@ -94,7 +95,12 @@ fn rows(source: &TableSource, callsite: Option<u32>) -> impl Iterator<Item = Fra
 
 /// The function of a goroutine's call chain as [`site`] has it, its innermost function first; `None` for other chains.
 pub(crate) fn of_goroutine(source: &TableSource, callsite: u32) -> Option<Arc<str>> {
-    let of_program = rows(source, Some(callsite)).filter(|frame| !frame.is_kernel);
+    // The kernel's part of the process, too.
+    let is_vdso = |frame: &FrameRow| {
+        source.binary(frame.binary).is_some_and(|binary| binary.kind == DsoKind::Vdso)
+    };
+    let of_program =
+        rows(source, Some(callsite)).filter(|frame| !frame.is_kernel && !is_vdso(frame));
     let frames: Vec<_> = of_program.map(|frame| frame.name).collect();
     frames.last().filter(|name| name.starts_with(EXIT)).and_then(|_| site(&frames))
 }
