@@ -58,7 +58,11 @@ impl Observer for RequestWatch {
 
 fn recorded(SlowRequest { name, pid, call }: SlowRequest) -> RecordedRequest {
     let took = Duration::from_nanos(call.duration_ns());
-    let mut detail = format!(" in thread {} of process {}", call.thread, pid.0);
+    let caller = match call.goroutine {
+        Some(goroutine) => format!("goroutine {}", goroutine.number()),
+        None => format!("thread {}", call.thread),
+    };
+    let mut detail = format!(" in {caller} of process {}", pid.0);
     if let Some(key) = &call.key {
         let key = key.to_string();
         detail.extend(", key ".chars().chain(key.chars().take(KEY_MAX)));
