@@ -118,6 +118,15 @@ func fail(number int) {
 	handle(-number)
 }
 
+// note may wait for another request that is noted.
+//
+//go:noinline
+func note(it request) {
+	done.Lock()
+	log = append(log, it)
+	done.Unlock()
+}
+
 //go:noinline
 func handle(number int) int {
 	if number < 0 {
@@ -149,9 +158,7 @@ func handle(number int) int {
 		fail(number)
 	}
 	it.end = now()
-	done.Lock()
-	log = append(log, it)
-	done.Unlock()
+	note(it)
 	return number
 }
 

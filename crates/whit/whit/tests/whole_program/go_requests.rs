@@ -27,12 +27,6 @@ struct Stated {
     lock: u64,
 }
 
-impl Stated {
-    fn has_lock(&self) -> bool {
-        self.holder != 0
-    }
-}
-
 fn field(line: &str, key: &str) -> u64 {
     let (_, rest) = line.split_once(key).unwrap_or_else(|| panic!("no {key} in {line}"));
     rest.split(' ').next().and_then(|number| number.parse().ok()).expect("a number")
@@ -106,6 +100,7 @@ fn calls_of_goroutines_are_those_that_the_server_logs() {
         let calls = of_name["slowest"].as_array().expect("calls");
         let calls: BTreeMap<u64, &Value> = calls.iter().map(|it| (number(it, "key"), it)).collect();
         assert_eq!(calls.keys().collect::<Vec<_>>(), stated.keys().collect::<Vec<_>>());
+        let mut queued = 0;
         for (key, call) in &calls {
             let (from, duration) = (number(call, "from_ns"), number(call, "duration_ns"));
             let stated = stated[key];
@@ -123,8 +118,10 @@ fn calls_of_goroutines_are_those_that_the_server_logs() {
             let waits = |class: &str| sum(call, |it| in_handle(it) && it["class"] == class);
             assert!(waits("queue") + waits("lock") <= stated.wait, "{stated:?}: {call}");
             assert!(waits("lock") <= stated.lock, "{stated:?}: {call}");
-            assert!(waits("queue") > 0 || stated.has_lock(), "{stated:?}: {call}");
+            queued += u64::from(waits("queue") > 0);
         }
+        // The answer may be there before a goroutine asks for it, where it was taken off its CPU meanwhile.
+        assert!(queued > 0, "{stated:?}");
         // The first of two goroutines that hold the lock may be done before the request asks.
         let long = stated.iter().filter(|(key, it)| waits_for_the_lock(**key, it)).count();
         assert!(long > 0, "{stated:?}");
@@ -140,8 +137,8 @@ fn paths_lead_to_the_holder(data: &Path, stated: &BTreeMap<u64, Stated>) {
     let calls = outer["requests"][0]["slowest"].as_array().expect("calls");
     let keys = calls.iter().map(|call| number(call, "key"));
     let found = keys.enumerate().find(|(_, key)| waits_for_the_lock(*key, &stated[key]));
-    let (place, key) = found.expect("a request that waits for a lock");
-    let (rank, holder) = (format!("web:{}", place + 1), stated[&key].holder);
+    let (place, _) = found.expect("a request that waits for a lock");
+    let rank = format!("web:{}", place + 1);
     let why = json(data, &["why", "--request", &rank]);
     let groups = why["groups"].as_array().expect("groups");
     assert!(groups.iter().all(is_explained), "{why}");
@@ -151,8 +148,10 @@ fn paths_lead_to_the_holder(data: &Path, stated: &BTreeMap<u64, Stated>) {
     let running = explains.filter(|group| group["activity"] == "running");
     let longest = running.max_by_key(|group| number(group, "duration_ns")).expect("a holder");
     assert_eq!(longest["goroutine"], true, "{longest}");
-    let numbers = longest["tids"].as_array().expect("numbers");
-    assert!(numbers.contains(&holder.into()), "{holder}: {longest}");
+    // Its own goroutine may be done with the lock, and that of another request have it.
+    let numbers: Vec<_> = longest["tids"].as_array().expect("numbers").iter().collect();
+    let is_holder = |it: &Stated| numbers.contains(&&it.holder.into());
+    assert!(stated.values().any(is_holder), "{longest}");
     assert_eq!(longest["explains"]["place"], "main.handle", "{longest}");
     let functions = longest["functions"].as_array().expect("functions").iter();
     let names: Vec<_> = functions.map(|it| it["name"].as_str().unwrap_or_default()).collect();
