@@ -31,7 +31,7 @@ impl Histories {
         let mut all = histories(source, times, keeps)?;
         let losses = Losses::of(source);
         let is_lossy = |from, to| losses.touch(from, to);
-        let goroutines = GoTasks::add(source, steps, &mut all, &is_lossy);
+        let goroutines = GoTasks::add(source, steps, &mut all, &is_lossy)?;
         Ok(Histories { all, goroutines })
     }
 

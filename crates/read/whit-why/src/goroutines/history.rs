@@ -5,6 +5,7 @@
 //! from a system call while all its turns were taken. Until a thread runs it again, it is runnable.
 
 use super::class::class_of;
+use super::pair::MAX_WAITS;
 use super::site::frames;
 use crate::error::WhyError;
 use crate::history::{MAX_INTERVALS, Run, ThreadHistory, Wait, WaitSite, WakeUp, Waker};
@@ -19,6 +20,10 @@ use whit_types::{Pid, TimestampNs};
 
 /// Where a thread waits until Go's scheduler has work for it. A goroutine that it ran has no thread then.
 const WITHOUT_GOROUTINE: &str = "runtime.stopm";
+
+/// Most changes: each wait has three. They take up to 1.25 GiB.
+const MAX_STEPS: usize = 3 * MAX_WAITS;
+const _: () = assert!(MAX_STEPS * size_of::<Step>() <= 5 << 28);
 
 /// A goroutine of a process.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -84,7 +89,7 @@ impl Steps {
         let mut classes = Classes { reasons: source.wait_reasons(), known: FxHashMap::default() };
         let mut processes: FxHashMap<u32, Pid> = FxHashMap::default();
         let read = source.goroutine_changes(&mut |change| {
-            if steps.len() as u64 <= MAX_INTERVALS {
+            if steps.len() <= MAX_STEPS {
                 let process = || source.thread(change.thread).map_or(Pid(-1), |row| row.pid);
                 let process = *processes.entry(change.thread).or_insert_with(process);
                 let class = classes.of(source, &change);
@@ -96,7 +101,10 @@ impl Steps {
         });
         match read {
             Err(StreamEnd::Load(error)) => Err(error.into()),
-            _ if steps.len() as u64 > MAX_INTERVALS => Err(WhyError::TooMany),
+            _ if steps.len() > MAX_STEPS => Err(WhyError::TooManyGoroutineWaits {
+                path: source.info().path.into_exact(),
+                max: MAX_WAITS,
+            }),
             _ => Ok(Steps(steps)),
         }
     }
@@ -154,6 +162,8 @@ pub(super) struct Maker<'a> {
     histories: Vec<ThreadHistory>,
     /// The goroutine that each thread runs.
     running: FxHashMap<u32, u32>,
+    /// Runs and waits that goroutines have from threads.
+    copied: u64,
 }
 
 impl<'a> Maker<'a> {
@@ -171,7 +181,13 @@ impl<'a> Maker<'a> {
             tasks: Vec::new(),
             histories: Vec::new(),
             running: FxHashMap::default(),
+            copied: 0,
         }
+    }
+
+    /// Whether there are more runs and waits than are taken.
+    fn is_full(&self) -> bool {
+        self.copied > MAX_INTERVALS
     }
 
     /// The place of a goroutine in the lists.
@@ -199,7 +215,12 @@ impl<'a> Maker<'a> {
                 if matches!(self.tasks[place].1, State::On(on, _) if on == thread) {
                     self.end_turn(place, time, false);
                 }
-                self.running.remove(&thread);
+                // In a corrupt recording another one ran: turns of a thread do not overlap.
+                if let Some(other) = self.running.remove(&thread)
+                    && other as usize != place
+                {
+                    self.end_turn(other as usize, time, true);
+                }
                 self.tasks[place].1 = State::Parked { from: time, class, callsite, wake_up: None };
             }
             Change::Ready => {
@@ -277,8 +298,8 @@ impl<'a> Maker<'a> {
         let history = self.threads.get(thread as usize);
         let waits = history
             .map_or(&[][..], |history| between(history.waits(), from, to, |it| (it.from, it.to)));
-        let last = waits.iter().rfind(|_| is_taken_off);
-        let idle = last.filter(|wait| (self.is_without_work)(wait.site.callsite));
+        let is_idle = |wait: &&Wait| is_taken_off && (self.is_without_work)(wait.site.callsite);
+        let idle = waits.iter().find(is_idle);
         let end = idle.map_or(to, |wait| wait.from.max(from));
         *state = State::Runnable(end);
         if from < end {
@@ -287,6 +308,7 @@ impl<'a> Maker<'a> {
         let own = &mut self.histories[place];
         let runs = history
             .map_or(&[][..], |history| between(history.runs(), from, end, |it| (it.from, it.to)));
+        self.copied += (runs.len() + waits.len()) as u64;
         for run in runs {
             own.add_run(Run { from: run.from.max(from), to: run.to.min(end), ..*run });
         }
@@ -350,14 +372,17 @@ impl Default for GoTasks {
 
 impl GoTasks {
     /// Adds the histories of goroutines behind those of threads.
+    ///
+    /// # Errors
+    /// They have too many runs and waits.
     pub(crate) fn add(
         source: &TableSource,
         steps: Steps,
         threads: &mut Vec<ThreadHistory>,
         is_lossy: &dyn Fn(TimestampNs, TimestampNs) -> bool,
-    ) -> GoTasks {
+    ) -> Result<GoTasks, WhyError> {
         if steps.0.is_empty() {
-            return GoTasks::default();
+            return Ok(GoTasks::default());
         }
         threads.resize(threads.len().max(source.nr_threads()), ThreadHistory::default());
         let first = threads.len() as u32;
@@ -370,11 +395,16 @@ impl GoTasks {
         let last = threads.iter().filter_map(|it| Some(it.span()?.1)).max();
         let last = last.max(steps.0.last().map(|step| step.time)).unwrap_or_default();
         let mut maker = Maker::new((threads, first), &mut is_without_work, is_lossy);
-        steps.0.into_iter().for_each(|step| maker.add(step));
+        for step in steps.0 {
+            maker.add(step);
+            if maker.is_full() {
+                return Err(WhyError::TooMany);
+            }
+        }
         let numbers = std::mem::take(&mut maker.numbers);
         let (tasks, histories) = maker.finish(last);
         threads.extend(histories);
-        GoTasks { first, tasks, numbers }
+        Ok(GoTasks { first, tasks, numbers })
     }
 
     /// A goroutine by its number; `None` for threads.

@@ -198,8 +198,8 @@ fn before_its_creation_a_goroutine_is_its_creator() {
 fn a_goroutine_without_a_thread_is_runnable() {
     use Change::{Park, Run};
     // The first thread comes back from a system call, and waits for work then.
-    let waits = [wait(20, 30, Some(1)), wait(35, 60, NO_WORK)];
-    let first = history(&[(0, 20), (30, 35), (60, 100)], &waits);
+    let waits = [wait(20, 30, Some(1)), wait(35, 40, NO_WORK), wait(42, 60, NO_WORK)];
+    let first = history(&[(0, 20), (30, 35), (40, 42), (60, 100)], &waits);
     let steps = [
         step(10, 0, Run, 5),
         step(50, 1, Run, 5),
@@ -220,6 +220,16 @@ fn a_goroutine_without_a_thread_is_runnable() {
         ("on CPU", 10),
         ("still lock", 10),
     ]);
+    assert_eq!(time(&made, 5, 10, 100), wanted);
+}
+
+#[test]
+fn a_thread_runs_one_goroutine_at_a_time() {
+    use Change::{Park, Run};
+    // No record says that the thread runs 6 in place of 5.
+    let steps = [step(10, 0, Run, 5), step(20, 0, Park, 6), step(30, 1, Run, 5)];
+    let made = made([history(&[(0, 100)], &[]), history(&[(0, 100)], &[])], &steps, 100);
+    let wanted = words(&[("on CPU", 10), ("runnable", 10), ("on CPU", 70)]);
     assert_eq!(time(&made, 5, 10, 100), wanted);
 }
 
