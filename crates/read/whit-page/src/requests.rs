@@ -165,7 +165,9 @@ impl RequestTable {
             let path = paths.as_mut().and_then(|(why, places)| {
                 let of_call = why.intervals.get(rank)?;
                 // Both are sorted by duration and beginning.
-                let is_it = (of_call.thread, of_call.from) == (call.thread, call.from);
+                // Goroutines have numbers of their own in each answer.
+                let is_it = of_call.from == call.from
+                    && why.thread_name(of_call.thread) == requests.caller(call);
                 is_it.then(|| PathData::new(why, places, of_call))
             });
             CallRow { path, ..CallRow::new(requests, call) }

@@ -200,6 +200,8 @@ fn views_have_the_requests(data: &Path, calls: &BTreeMap<u64, &Value>) {
         let name = call["thread"].as_str().unwrap_or_default();
         assert!(name.starts_with("gorequests-go goroutine (") && call["tid"].is_null(), "{call}");
     }
+    let lanes = of_name["calls"][0]["path"]["lanes"].as_array().expect("the slowest has a path");
+    assert!(lanes[0][1].is_null() && lanes[0][2] == of_name["calls"][0]["thread"], "{lanes:?}");
     traces_have_the_requests(data, calls);
 }
 
