@@ -60,8 +60,9 @@ pub(super) fn watch(path: &Path, roots: &Roots, probes: &mut Probes) -> Result<G
     if let Some((offset, of_poll)) = scheduler.poller.zip(fields.of_poll()) {
         add(POLL_EVENT, &[offset], of_poll, true)?;
     }
-    if let Some(creator) = scheduler.creator {
-        let returns = returns(&image, creator).context("function 'runtime.newproc1'")?;
+    // A goroutine whose creation is not recorded is unknown before it runs first.
+    let returns = scheduler.creator.and_then(|creator| returns(&image, creator).ok());
+    if let Some(returns) = returns {
         add(&Change::Create.event_name(), &returns, fields.at(Change::Create), true)?;
     }
     Ok(Goroutines { events, reasons: scheduler.reasons })

@@ -497,7 +497,7 @@ fn requests_that_cannot_be_recorded_say_why() {
             (format!("a={program}:handel"), "has no function 'handel'".to_owned()),
             (format!("a={program}:andl"), "it has __dso_handle, handle".to_owned()),
             (format!("a={program}:handle,key=%zz"), "the kernel refuses a probe at ".to_owned()),
-            (format!("a={go}:main.nothing"), "it has no frame of its own".to_owned()),
+            (format!("a={go}:main.nothing"), "it does not begin with a frame".to_owned()),
             (format!("a={go}:main.handel"), "has no function 'main.handel'".to_owned()),
             ("a=nothing-here:main".to_owned(), "there is no command nothing-here".to_owned()),
             ("a".to_owned(), "a request is NAME=BINARY:FUNCTION".to_owned()),

@@ -34,9 +34,9 @@ pub(super) fn places(
     if image.instruction_set() != Some(InstructionSet::X86_64) {
         bail!("calls of goroutines are recorded on x86-64 alone");
     }
-    let begin = image.go_prologue(start, size).context(
-        "it has no frame of its own, as Go 1.21 and later make them: it calls nothing that could wait",
-    )?;
+    let begin = image
+        .go_prologue(start, size)
+        .context("it does not begin with a frame as those of Go 1.21 and later do")?;
     let place = |offset: FileOffset, fields: &str| ProbePlace {
         offset: offset.0,
         counter: None,

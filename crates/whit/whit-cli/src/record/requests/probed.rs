@@ -5,7 +5,7 @@ use super::{FORM, SHOWN, found, go, usdt};
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 use whit_capture::event::EventSpec;
 use whit_elf::ElfImage;
@@ -67,7 +67,7 @@ impl Probed {
         let is_go_function = image.is_go() && !self.function.contains("..");
         let [begin, end] = match self.function.split_once("..") {
             None if is_go_function => {
-                let (start, size) = self.function(&path)?;
+                let (start, size) = self.function(&image)?;
                 let fields = go::fields(&path, self.key.as_deref().map(with_type).as_deref());
                 let [begin, end] = go::places(&image, (start, size), fields)
                     .with_context(|| format!("function '{}'", self.function))?;
@@ -95,7 +95,7 @@ impl Probed {
 
     /// The places where a function begins and returns.
     fn function_places(&self, image: &ElfImage) -> Result<[ProbePlace; 2]> {
-        let (start, _) = self.function(image.path())?;
+        let (start, _) = self.function(image)?;
         let offset = image.file_offset_of(start);
         let offset = offset.with_context(|| format!("'{}' is not in the file", self.function))?.0;
         let stack_pointer = format!("{STACK_POINTER}=%sp:u64");
@@ -107,10 +107,11 @@ impl Probed {
     }
 
     /// Address and size of the function: by its name in the binary, or by the readable one.
-    fn function(&self, path: &Path) -> Result<(Svma, u64)> {
+    fn function(&self, image: &ElfImage) -> Result<(Svma, u64)> {
+        let path = image.path();
         let home = std::env::var_os("HOME").map(PathBuf::from);
         let config = SymbolizerConfig::new(DebugDirs::standard(home.as_deref()));
-        let binary = Symbolizer::new(config).open(&DsoSpec::new(DsoKind::Elf, path.to_owned()));
+        let binary = Symbolizer::new(config).open(&DsoSpec::new(DsoKind::Elf, path.to_path_buf()));
         let table =
             binary.symbol_table().with_context(|| format!("{} has no symbols", path.display()))?;
         let mut found: BTreeSet<(Svma, u64)> = BTreeSet::new();
@@ -133,8 +134,14 @@ impl Probed {
             ),
             (None, _) => {
                 let alike = alike.into_iter().collect::<Vec<_>>().join(", ");
-                let hint =
-                    if alike.is_empty() { String::new() } else { format!("; it has {alike}") };
+                let hint = match alike.is_empty() {
+                    false => format!("; it has {alike}"),
+                    true if image.section(".symtab").is_none() => {
+                        "; it has no symbol table of its own (stripped, or built with -ldflags=-s)"
+                            .to_owned()
+                    }
+                    true => String::new(),
+                };
                 bail!("{} has no function '{}'{hint}", path.display(), self.function)
             }
         }
@@ -149,6 +156,7 @@ fn with_type(key: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
 
     #[test]
     fn probes_are_a_function_of_a_file_or_two_of_its_probes() {
